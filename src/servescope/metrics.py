@@ -1,0 +1,54 @@
+"""What the words mean: one definition per measure, used by the page, the tables and the glossary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One measure.
+
+    name        field term, as printed
+    unit        unit of its values
+    definition  one sentence, with the denominator where it is a ratio
+    """
+
+    name: str
+    unit: str
+    definition: str
+
+
+METRICS: tuple[Metric, ...] = (
+    Metric("TTFT", "s", "Time to first token: first non-empty token minus send (or arrival, in a trace)."),
+    Metric("E2E latency", "s", "Last token minus send; in a trace, completion minus arrival."),
+    Metric("TPOT", "s", "(E2E latency - TTFT) / (output tokens - 1), per request; undefined for one token."),
+    Metric(
+        "ITL", "s", "Each gap between consecutive streamed pieces, pooled; a piece may hold several tokens."
+    ),
+    Metric("prefill", "", "The prompt phase of a request: its input tokens are processed."),
+    Metric(
+        "decode", "", "The token phase of a request: its output tokens are generated one after the other."
+    ),
+    Metric("block", "tokens", "A fixed run of prompt tokens with one id; its size is stored in the trace."),
+    Metric("prefix hit", "blocks", "Blocks found from the start of a prompt without a gap."),
+    Metric("prefix reuse ratio", "", "Prefix-hit blocks with an unlimited cache / block references."),
+    Metric(
+        "token prefix reuse ratio", "", "Prompt tokens in prefix-hit blocks, unlimited cache / input tokens."
+    ),
+    Metric(
+        "block reuse ratio", "", "References to a block id seen in any earlier request / block references."
+    ),
+    Metric("IAT", "s", "Inter-arrival time: arrival minus the previous arrival, zeros included."),
+    Metric(
+        "CV", "", "Coefficient of variation: standard deviation / mean (population unless said otherwise)."
+    ),
+    Metric(
+        "peak-to-mean", "", "Requests per second of the busiest 10 s window / mean over all 10 s windows."
+    ),
+    Metric("think time", "s", "A turn's arrival minus the end of its parent; negative = overlapping turn."),
+    Metric(
+        "new tokens", "tokens", "input - parent's input - parent's output; null where history was shortened."
+    ),
+)
+BY_NAME = {metric.name: metric for metric in METRICS}

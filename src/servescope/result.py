@@ -1,0 +1,118 @@
+"""Results: named Arrow tables with the facts that say where they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from servescope.files import atomic
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+    import polars as pl
+
+    from servescope.ledger import Ledger
+
+SMALL_ROWS = 2_000  # tables up to this size are printed in the JSON document
+
+
+@dataclass(frozen=True)
+class Table:
+    """One result table.
+
+    name   fixed name (design, section 6)
+    data   the rows
+    doc    one sentence: what a row is and how the numbers are defined
+    """
+
+    name: str
+    data: pa.Table
+    doc: str = ""
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as an Arrow table."""
+        return self.data
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as a pandas frame (extra `pandas`)."""
+        return self.data.to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows as a polars frame (extra `polars`)."""
+        import polars
+
+        return polars.from_arrow(self.data)  # type: ignore[return-value]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows as dicts, nulls as None."""
+        return self.data.to_pylist()  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one command found.
+
+    command  the verb
+    inputs   sources and parameters that shaped the numbers
+    ledger   of the trace that was read
+    notes    sentences for the reader: facts about the source, limits, choices
+    tables   name -> table
+    """
+
+    command: str
+    inputs: dict[str, Any]
+    ledger: Ledger
+    notes: list[str] = field(default_factory=list)
+    tables: dict[str, Table] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Table:
+        """The table of that name. Raises KeyError."""
+        return self.tables[name]
+
+    def document(self) -> dict[str, Any]:
+        """The JSON document of `--json`; tables over `SMALL_ROWS` rows are left to Parquet."""
+        from servescope import __version__
+
+        small = {n: t for n, t in self.tables.items() if t.data.num_rows <= SMALL_ROWS}
+        return {
+            "command": self.command,
+            "version": __version__,
+            "inputs": self.inputs,
+            "ledger": {
+                "read": self.ledger.read,
+                "kept": self.ledger.kept,
+                "dropped": dict(sorted(self.ledger.dropped.items())),
+                "repaired": dict(sorted(self.ledger.repaired.items())),
+            },
+            "notes": self.notes,
+            "tables": {name: table.rows() for name, table in small.items()},
+        }
+
+    def to_json(self) -> bytes:
+        """`document` as JSON; NaN and infinities become null, bytes are the same for equal results."""
+        return msgspec.json.encode(self.document())
+
+
+def write_tables(tables: dict[str, Table], folder: Path) -> None:
+    """Write each table to `folder/NAME.parquet`; its `doc` travels in the schema metadata."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        data = table.data.replace_schema_metadata({b"doc": table.doc.encode()})
+        with atomic(folder / f"{name}.parquet") as part:
+            pq.write_table(data, part, compression="zstd")
+
+
+def read_tables(folder: Path) -> dict[str, Table]:
+    """Read the tables that `write_tables` wrote."""
+    tables = {}
+    for path in sorted(folder.glob("*.parquet")):
+        data = pq.read_table(path, partitioning=None)
+        doc = (data.schema.metadata or {}).get(b"doc", b"").decode()
+        tables[path.stem] = Table(path.stem, data.replace_schema_metadata(None), doc)
+    return tables

@@ -1,0 +1,274 @@
+"""The canonical trace: an immutable handle that streams the same columns in time order.
+
+A trace is metadata plus a tuple of parts (row groups or slices of arrays). Only this file and
+the formats know Arrow; everything that computes sees `Batch`, which is plain arrays.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from servescope import schema
+from servescope.ledger import Ledger, Rejects
+from servescope.units import NS_PER_US
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+NO_BLOCKS = np.zeros(0, np.uint64)
+
+
+class SourceFact(msgspec.Struct, frozen=True):
+    """One source file as it was read.
+
+    name     as the user gave it; "-" for standard input
+    bytes    size as stored, compressed or not
+    sha256   digest of those bytes; for Parquet streamed in place the digest of its footer
+    covers   "file" or "footer": what the digest covers
+    """
+
+    name: str
+    bytes: int
+    sha256: str
+    covers: str = "file"
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where the trace's clock stands when the first request arrives.
+
+    kind      calendar: real time; nominal: a shifted calendar that the source keeps (Chutes);
+              relative: seconds since some start, the clock begins at 1970-01-01 00:00;
+              none: the source has no arrival times
+    first_ns  the first arrival as the source states it, nanoseconds (any size, 0 for none)
+    """
+
+    kind: str = "relative"
+    first_ns: int = 0
+
+    @property
+    def clock_us(self) -> int:
+        """Microseconds since 1970 on the trace clock at the first arrival."""
+        if self.kind not in ("calendar", "nominal"):
+            return 0
+        return (self.first_ns + NS_PER_US // 2) // NS_PER_US
+
+
+class TraceMeta(msgspec.Struct, frozen=True):
+    """What a trace knows about itself beside its rows. Stored as JSON in canonical Parquet.
+
+    format         name of the source format
+    sources        the source files
+    decisions      how units, zones, ids and the like were decided, one sentence each
+    origin         the clock
+    block_tokens   tokens per prefix block, None without blocks
+    chained        whether equal block ids mean equal whole prefixes; None: unknown or no blocks
+    columns        canonical columns that the source has (the others are null throughout)
+    ledger         rows read, kept, dropped, repaired; notes
+    session_names  the source's text ids of sessions, by session_id; empty where ids are numbers
+    version        of this layout
+    """
+
+    format: str
+    sources: list[SourceFact]
+    decisions: list[str]
+    origin: Origin
+    columns: list[str]
+    ledger: Ledger
+    block_tokens: int | None = None
+    chained: bool | None = None
+    session_names: list[str] = []
+    version: int = 1
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A run of consecutive rows as arrays; nulls are the sentinels of `schema`.
+
+    start          `request_id` of the first row
+    rows           number of rows
+    columns        name -> array[rows]; int64, int32 (int16 columns too) or float64
+    block_offsets  int64[rows + 1]; row i holds block_values[block_offsets[i]:block_offsets[i + 1]]
+    block_values   uint64[n]
+    block_null     bool[rows]: the row states no blocks (an empty list is not null)
+    """
+
+    start: int
+    rows: int
+    columns: dict[str, npt.NDArray[np.generic]]
+    block_offsets: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
+    block_values: npt.NDArray[np.uint64] = field(default_factory=lambda: NO_BLOCKS)
+    block_null: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+
+    def __getitem__(self, name: str) -> npt.NDArray[np.generic]:
+        """The column's array. Raises KeyError if the batch was read without it."""
+        return self.columns[name]
+
+
+class Part(Protocol):
+    """A contiguous run of rows that can be read by column: a row group, or a slice of arrays."""
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    def arrow(self, columns: Sequence[str]) -> pa.Table:
+        """The named canonical columns with their canonical Arrow types.
+
+        Columns that the source lacks are all null. Categories may carry any dictionary.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A time-ordered request trace. Never modified; `batches` may be called many times.
+
+    meta     source facts, decisions, ledger
+    parts    the rows, in order
+    rejects  faults of a skipping read (empty after a strict one)
+    """
+
+    meta: TraceMeta
+    parts: tuple[Part, ...]
+    rejects: Rejects = field(default_factory=Rejects)
+
+    @property
+    def rows(self) -> int:
+        """Number of requests."""
+        return self.starts[-1]
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """`request_id` of each part's first row, then the number of rows."""
+        return (0, *itertools.accumulate(part.rows for part in self.parts))
+
+    def has(self, column: str) -> bool:
+        """Whether the source states this column at all."""
+        return column in self.meta.columns
+
+    @cached_property
+    def _categories(self) -> dict[str, dict[str, int]]:
+        return {}
+
+    def codes(self, column: str) -> dict[str, int]:
+        """Text -> dense code of a category column, by first part and place of appearance.
+
+        The first call for a column reads that column once (the prologue of a scan). Call it
+        before slices are scanned on threads.
+        """
+        if column not in self._categories:
+            table: dict[str, int] = {}
+            for part in self.parts if self.has(column) else ():
+                for chunk in part.arrow([column]).column(0).chunks:
+                    _extend(table, chunk)
+            self._categories[column] = table
+        return self._categories[column]
+
+    def names(self, column: str) -> list[str]:
+        """Texts of a category column by code."""
+        return list(self.codes(column))
+
+    def arrow(self, columns: Sequence[str] = schema.NAMES) -> Iterator[pa.Table]:
+        """The named columns as Arrow tables, one a part, in time order."""
+        for part in self.parts:
+            yield part.arrow(columns)
+
+    def batches(self, columns: Sequence[str], *, first: int = 0, last: int | None = None) -> Iterator[Batch]:
+        """The named columns as arrays, one batch a part, for parts `first` up to before `last`."""
+        stop = len(self.parts) if last is None else last
+        for index in range(first, stop):
+            table = self.parts[index].arrow(columns)
+            yield to_batch(table, self.starts[index], {c: self.codes(c) for c in _coded(columns)})
+
+    def with_meta(self, **changes: object) -> Trace:
+        """The same rows with other metadata."""
+        meta = msgspec.structs.replace(self.meta, **changes)
+        return replace(self, meta=meta)
+
+
+def _coded(columns: Sequence[str]) -> list[str]:
+    return [name for name in columns if name in schema.CATEGORIES]
+
+
+def _used(chunk: pa.DictionaryArray) -> npt.NDArray[np.int64]:
+    indices = chunk.indices.drop_null().to_numpy(zero_copy_only=False)
+    seen = np.zeros(len(chunk.dictionary), np.bool_)
+    seen[indices] = True
+    return np.flatnonzero(seen)
+
+
+def _extend(table: dict[str, int], chunk: pa.DictionaryArray) -> None:
+    for text in chunk.dictionary.take(pa.array(_used(chunk))).to_pylist():
+        table.setdefault(text, len(table))
+
+
+def _category_codes(column: pa.ChunkedArray, table: dict[str, int]) -> npt.NDArray[np.int32]:
+    pieces = [np.zeros(0, np.int32)]
+    for chunk in column.chunks:
+        # one more entry: a null index is filled with the dictionary's length and maps to null
+        texts = chunk.dictionary.to_pylist()
+        mapping = np.array(
+            [*(table.get(text, schema.NULL_CODE) for text in texts), schema.NULL_CODE], np.int32
+        )
+        indices = chunk.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+        pieces.append(mapping[indices])
+    return np.concatenate(pieces)
+
+
+def _plain(column: pa.ChunkedArray, spec: schema.Column) -> npt.NDArray[np.generic]:
+    if spec.arrow == pa.int16():
+        column = column.cast(pa.int32())
+    if column.null_count:
+        column = column.fill_null(spec.null)
+    return column.to_numpy().astype(spec.dtype, copy=False)  # type: ignore[no-any-return]
+
+
+def to_batch(table: pa.Table, start: int, categories: dict[str, dict[str, int]]) -> Batch:
+    """Arrays of a table of canonical columns.
+
+    table       canonical Arrow types; text columns are left out of the batch
+    start       `request_id` of its first row
+    categories  column -> text -> code, for every category column of the table
+    """
+    arrays: dict[str, npt.NDArray[np.generic]] = {}
+    blocks: dict[str, npt.NDArray[np.generic]] = {}
+    for name in table.column_names:
+        column = table.column(name)
+        if name == "block_ids":
+            blocks = _blocks(column)
+        elif name in categories:
+            arrays[name] = _category_codes(column, categories[name])
+        elif schema.BY_NAME[name].dtype is not None:
+            arrays[name] = _plain(column, schema.BY_NAME[name])
+    return Batch(start, table.num_rows, arrays, **blocks)  # type: ignore[arg-type]
+
+
+def _blocks(column: pa.ChunkedArray) -> dict[str, npt.NDArray[np.generic]]:
+    lengths = [np.zeros(0, np.int64)]
+    values = [NO_BLOCKS]
+    nulls = [np.zeros(0, np.bool_)]
+    for chunk in column.chunks:
+        offsets = chunk.offsets.to_numpy().astype(np.int64)
+        null = chunk.is_null().to_numpy(zero_copy_only=False)
+        length = np.diff(offsets)
+        if null.any() and length[null].any():  # Arrow allows hidden values under a null
+            chunk = pa.array(chunk.to_pylist(), schema.BLOCKS)
+            length = np.diff(chunk.offsets.to_numpy().astype(np.int64))
+        lengths.append(length)
+        values.append(chunk.flatten().to_numpy())
+        nulls.append(null)
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
+    return {
+        "block_offsets": offsets,
+        "block_values": np.concatenate(values),
+        "block_null": np.concatenate(nulls),
+    }
