@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from servescope import schema
 from servescope.arrays import Columns
-from servescope.errors import DataError
+from servescope.errors import BadRowError, DataError, Fault
 from servescope.formats import resolve
 from servescope.formats.chained import is_chained
-from servescope.formats.format import Chunk, texts
+from servescope.formats.format import SKIP_REMEDY, Chunk, texts
 from servescope.kernels.jit import kernel
 from servescope.trace import Origin, Trace, TraceMeta
 from servescope.units import ns_to_us
@@ -71,10 +71,11 @@ class Assembler:
     lines: list[npt.NDArray[np.int64]] = field(default_factory=list)
     blocks: BlockSpool = field(default_factory=BlockSpool)
     lengths: list[npt.NDArray[np.int32]] = field(default_factory=list)
+    files: list[tuple[str, int]] = field(default_factory=list)
     rows: int = 0
 
-    def add(self, chunk: Chunk) -> None:
-        """Take the rows of `chunk` that have no fault."""
+    def add(self, chunk: Chunk, file: str) -> None:
+        """Take the rows of `chunk` that have no fault; `file` is named in later faults."""
         good = np.ones(chunk.rows, np.bool_)
         good[list(chunk.faults)] = False
         all_good = not chunk.faults
@@ -85,6 +86,7 @@ class Assembler:
             )
         if chunk.block_lengths is not None and chunk.blocks is not None:
             self._add_blocks(chunk.blocks, chunk.block_lengths, good)
+        self.files.append((file, int(good.sum())))
         self.rows += int(good.sum())
 
     def _add_blocks(
@@ -120,11 +122,18 @@ class Assembler:
         return np.where(ns == schema.NULL_INT64, ns, ns + shift) if shift else ns
 
     def trace(self, format_name: str, sources: list[SourceFact], rejects: Rejects) -> Trace:
-        """The trace of all rows taken: ordered by time (ties in source order), ids resolved."""
-        order, origin = self._order()
+        """The trace of all rows taken: ordered by time (ties in source order), ids resolved.
+
+        A row whose stated parent does not come earlier is bad: it stops a strict read
+        (BadRowError) and is left out of a skipping one. Changes `rejects` and the ledger.
+        """
+        order = self._without_early_children(self._order(), rejects)
+        self.context.ledger.kept = self.rows
         values = {name: _joined(parts, order) for name, parts in self.columns.items()}
         values["source_row"] = _joined(self.lines, order)
-        self._times(values, origin)
+        times = values.pop("time_ns", None)
+        origin = self._origin(None if self.context.origin == "none" else times)
+        self._times(values, times, origin)
         session_names = self._sessions(values)
         values["request_id"] = np.arange(self.rows, dtype=np.int64)
         held = self._columns(values, order)
@@ -144,29 +153,32 @@ class Assembler:
         )
         return Trace(meta, held.parts(), rejects)
 
-    def _order(self) -> tuple[npt.NDArray[np.int64] | None, Origin]:
-        """Stable order by time (None: as it is), and the origin. Notes disorder and ties."""
-        times = np.concatenate([np.zeros(0, np.int64), *self.columns.get("time_ns", [])])
-        if not len(times) or self.context.origin == "none":
-            return None, Origin("none" if self.context.origin == "none" else self.context.origin)
-        origin = Origin(self.context.origin, int(times.min()) + (self.base_ns or 0))
+    def _order(self) -> npt.NDArray[np.int64] | None:
+        """Stable order by time, None where it is the source's. Notes the disorder."""
+        if self.context.origin == "none":
+            return None
+        times = np.concatenate([np.zeros(0, np.int64), *self.columns["time_ns"]])
         early = int((np.diff(times) < 0).sum())
-        order = None
-        if early:
-            order = np.argsort(times, kind="stable")
-            times = times[order]
-            self.context.ledger.repair("sorted", early)
-            self.context.ledger.note(
-                "sorted",
-                "{n} row was earlier than the row before it; sorted",
-                "{n} rows were earlier than the row before them; sorted",
-                count=early,
-            )
+        if not early:
+            return None
+        self.context.ledger.repair("sorted", early)
+        self.context.ledger.note(
+            "sorted",
+            "{n} row was earlier than the row before it; sorted",
+            "{n} rows were earlier than the row before them; sorted",
+            count=early,
+        )
+        return np.argsort(times, kind="stable")
+
+    def _origin(self, times: npt.NDArray[np.int64] | None) -> Origin:
+        """The origin of the rows kept; notes shared timestamps. `times` is in trace order."""
+        if times is None or not len(times):
+            return Origin(self.context.origin)
         self._note_ties(times)
-        return order, origin
+        return Origin(self.context.origin, int(times[0]) + (self.base_ns or 0))
 
     def _note_ties(self, times: npt.NDArray[np.int64]) -> None:
-        _, counts = np.unique_counts(times)
+        counts = np.diff(np.flatnonzero(np.concatenate([[True], np.diff(times) != 0, [True]])))
         shared = counts[counts > 1]
         if len(shared):
             self.context.ledger.note(
@@ -176,9 +188,38 @@ class Assembler:
                 count=len(shared),
             )
 
-    def _times(self, values: dict[str, Any], origin: Origin) -> None:
+    def _without_early_children(
+        self, order: npt.NDArray[np.int64] | None, rejects: Rejects
+    ) -> npt.NDArray[np.int64] | None:
+        """The order without rows whose stated parent is not earlier in the trace."""
+        if "own_key" not in self.columns or "parent_key" not in self.columns:
+            return order
+        own, wanted = (_joined(self.columns[name], order) for name in ("own_key", "parent_key"))
+        early = resolve.match(own, wanted) >= np.arange(self.rows)
+        if not early.any():
+            return order
+        kept_order = np.arange(self.rows) if order is None else order
+        lines = np.concatenate(self.lines)
+        files = [name for name, rows in self.files for _ in range(rows)]
+        for index in np.sort(kept_order[early]):
+            found = Fault(
+                files[index],
+                int(lines[index]),
+                "",
+                "",
+                "its stated parent does not arrive before it",
+                SKIP_REMEDY,
+                "parent_not_earlier",
+            )
+            if self.context.options.on_bad_row == "strict":
+                raise BadRowError(found)
+            self.context.ledger.drop(found.rule)
+            rejects.add(found)
+        self.rows -= int(early.sum())
+        return kept_order[~early]
+
+    def _times(self, values: dict[str, Any], times: npt.NDArray[np.int64] | None, origin: Origin) -> None:
         first = origin.first_ns - (self.base_ns or 0)
-        times = values.pop("time_ns", None)
         if origin.kind == "none" or times is None:
             values["arrival_us"] = np.zeros(self.rows, np.int64)
         else:
@@ -225,14 +266,17 @@ def _joined(parts: list[Any], order: npt.NDArray[np.int64] | None) -> Any:
 def gather_blocks(
     values: npt.NDArray[np.uint64], offsets: npt.NDArray[np.int64], order: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    """Block lists in another order: new values, new offsets.
+    """Some or all block lists, in another order: new values, new offsets.
 
     values   uint64[n], not modified
     offsets  int64[rows + 1]
-    order    int64[rows], row `order[i]` becomes row i
+    order    int64[kept], row `order[i]` becomes row i
     """
-    out = np.empty(len(values), np.uint64)
-    bounds = np.zeros(len(offsets), np.int64)
+    total = 0
+    for i in range(len(order)):
+        total += offsets[order[i] + 1] - offsets[order[i]]
+    out = np.empty(total, np.uint64)
+    bounds = np.zeros(len(order) + 1, np.int64)
     at = 0
     for i in range(len(order)):
         for j in range(offsets[order[i]], offsets[order[i] + 1]):

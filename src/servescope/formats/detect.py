@@ -30,6 +30,8 @@ def detect(source: Source, options: ReadOptions) -> Format:
     if options.map:
         return formats.load("table")
     taken = sample(source)
+    if taken.kind == "text" and not taken.head.strip():
+        raise DataError(f"{source.name}: the file is empty.")
     reasons = {name: reason for name in formats.FORMATS if (reason := formats.load(name).detect(taken))}
     if len(reasons) == 1:
         return formats.load(next(iter(reasons)))
@@ -53,7 +55,7 @@ def describe(taken: Sample) -> str:
         return f"JSON with the keys {keys}" if keys else "empty JSON objects"
     if taken.header:
         return f"text whose first line is {', '.join(taken.header[:12])[:200]}"
-    return "an empty file" if not taken.head.strip() else "text"
+    return "text"
 
 
 def sample(source: Source) -> Sample:

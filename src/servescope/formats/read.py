@@ -62,15 +62,15 @@ def _read_rows(chosen: Format, sources: list[Source], context: Context) -> Trace
     for source in sources:
         for chunk in chosen.chunks(source, context):
             _account(chunk, context, rejects)
-            assembler.add(chunk)
-    ledger = context.ledger
-    ledger.kept = assembler.rows
-    if not ledger.read:
+            assembler.add(chunk, source.name)
+    read = context.ledger.read
+    if not read:
         raise DataError(f"{sources[0].name}: no rows. Is the file empty, or not {chosen.name}?")
-    if not ledger.kept:
+    trace = assembler.trace(chosen.name, [source.digest() for source in sources], rejects)
+    if not trace.rows:
         first = rejects.faults[0].message() if rejects.faults else ""
-        raise DataError(f"none of {ledger.read:,} rows could be kept. The first: {first}")
-    return assembler.trace(chosen.name, [source.digest() for source in sources], rejects)
+        raise DataError(f"none of {read:,} rows could be kept. The first: {first}")
+    return trace
 
 
 def _account(chunk: Chunk, context: Context, rejects: Rejects) -> None:

@@ -85,7 +85,8 @@ def chain(
 def from_parents(columns: dict[str, Any], own: Any, wanted: Any, rows: Ints, ledger: Ledger) -> None:
     """Sessions as trees of stated parents; sets `session_id`, `parent_id` in `columns`.
 
-    own, wanted  ids of the rows and of their parents, in trace order
+    own, wanted  ids of the rows and of their parents, in trace order; a parent that is in the
+                 trace must come earlier (the assembler has seen to that)
     rows         source lines, for the note
 
     A session's id is the `request_id` of its first request. A parent that is not in the trace
@@ -96,7 +97,7 @@ def from_parents(columns: dict[str, Any], own: Any, wanted: Any, rows: Ints, led
     for index in orphan[:5]:
         _note_orphan(ledger, 1, int(rows[index]))
     _note_orphan(ledger, len(orphan) - min(len(orphan), 5), None)
-    columns["session_id"] = roots(np.minimum(parent, np.arange(len(parent)) - 1))
+    columns["session_id"] = roots(parent)
     columns["parent_id"] = np.where(parent < 0, schema.NULL_INT64, parent)
 
 
