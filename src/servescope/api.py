@@ -1,0 +1,259 @@
+"""The public functions: the only place that composes formats, views and reports.
+
+Each takes a trace (a `Trace`, or the path of one) and returns a `Result`; what it writes appears
+whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+
+from servescope.errors import UsageError
+from servescope.files import PathLike, atomic, refuse_target, size_bytes, write_atomic
+from servescope.formats.format import ReadOptions
+from servescope.formats.read import read_trace
+from servescope.rejects import rejects_table, write_rejects
+from servescope.result import Result, Table, write_tables
+from servescope.trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+TraceLike = Trace | str | os.PathLike[str]
+
+SAMPLE = Path(__file__).resolve().parent / "data" / "sample.jsonl.zst"
+DEMO_FOLDER = "servescope-demo"
+WINDOWS_S = (10, 300)
+REPORT_ENTRIES = ("report.html", "report.json", "tables", "figures")
+
+
+def read(*sources: PathLike, **options: Any) -> Trace:
+    """Read one or more sources of one format as one trace.
+
+    sources  paths, "-" for standard input, remote addresses
+    options  fields of `ReadOptions`: format, map, time_unit, block_tokens, on_bad_row, …
+
+    Raises UsageError (unknown or ambiguous format, undeclared unit), BadRowError (first bad row of
+    a strict read), DataError (broken file, nothing kept).
+    """
+    return read_trace([os.fspath(source) for source in sources], ReadOptions(**options))
+
+
+def info(trace: TraceLike) -> Result:
+    """The facts of a trace: table `facts`, one row; `rejects` after a skipping read."""
+    from servescope.views import run_views
+
+    whole = _trace(trace)
+    tables, _, _ = run_views(whole, ["facts"])
+    return _result("info", whole, tables)
+
+
+def check(trace: TraceLike) -> Result:
+    """Put every check that the columns allow to every row: table `checks`.
+
+    Raises DataError where a check of severity "error" fails: the trace is not canonical.
+    """
+    from servescope.validate import refuse_errors, validate
+
+    whole = _trace(trace)
+    checks = validate(whole)
+    refuse_errors(whole, checks)
+    return _result("check", whole, [checks])
+
+
+def convert(trace: TraceLike, *, out: PathLike, shard_rows: int | None = None) -> Result:
+    """Write canonical Parquet.
+
+    out         a file; a folder when `shard_rows` is given
+    shard_rows  start a new file once one holds this many rows
+    """
+    from servescope.trace_write import write_canonical
+
+    refuse_target(out, folder=bool(shard_rows), own=("part-*.parquet",))
+    whole = _trace(trace)
+    write_canonical(whole, Path(out), shard_rows=shard_rows)
+    return _written("convert", whole, out, shard_rows=shard_rows)
+
+
+def export(
+    trace: TraceLike, *, out: PathLike, to: str, lossy: bool = False, delta_prompts: bool = False
+) -> Result:
+    """Write another tool's format.
+
+    to             name of the format (`servescope.exports.EXPORTS`)
+    lossy          accept that the format cannot hold everything; without it that is an error
+    delta_prompts  write only what each turn adds to its parent's prompt and answer
+
+    Raises UsageError for an unknown format, or for what it cannot hold.
+    """
+    from servescope import exports
+
+    refuse_target(out, folder=False)
+    whole = _trace(trace)
+    notes = exports.export(whole, Path(out), to=to, lossy=lossy, delta_prompts=delta_prompts)
+    return _written("export", whole, out, notes=notes, to=to, lossy=lossy, delta_prompts=delta_prompts)
+
+
+def views(
+    trace: TraceLike,
+    *,
+    out: PathLike | None = None,
+    view: Sequence[str] = (),
+    threads: int | None = None,
+    windows_s: Sequence[float] = WINDOWS_S,
+    highlights: Sequence[str] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> Result:
+    """The views as tables, and the table `timing`: how fast this scan ran (never saved).
+
+    out         folder for `tables/NAME.parquet`; None writes nothing
+    view        names of tables (`servescope.views.VIEWS`); empty = all that the columns allow
+    threads     of the scan, None = one a core
+    windows_s   lengths of rate windows, seconds
+    highlights  models that get series of their own; empty = the three with most requests
+    progress    called with (rows done, rows in all)
+    """
+    if out is not None:
+        refuse_target(out, folder=True, own=REPORT_ENTRIES)
+    whole = _trace(trace)
+    options = {"threads": threads, "windows_s": windows_s, "highlights": highlights, "progress": progress}
+    tables, notes, timing = _run_views(whole, view, options)
+    result = _result("views", whole, tables, notes=notes, view=list(view), windows_s=list(windows_s))
+    if out is not None:
+        with atomic(out) as part:
+            write_tables(result.tables, part / "tables")
+        write_rejects(whole.rejects, out)
+    result.tables["timing"] = timing
+    return result
+
+
+def report(trace: TraceLike, *, out: PathLike, figures: bool = True, **options: Any) -> Result:
+    """Everything that the trace's columns allow: tables, figures and one page.
+
+    out      folder that gets report.html, report.json, tables/ and figures/
+    figures  whether to draw figures/*.svg and *.pdf beside the page
+    options  threads, windows_s, highlights, progress as in `views`
+    """
+    from servescope.report.page import render
+    from servescope.sessions.stated import stated_sessions
+
+    refuse_target(out, folder=True, own=REPORT_ENTRIES)
+    whole = _trace(trace)
+    tables, notes, _ = _run_views(whole, (), options)
+    sessions, session_notes = stated_sessions(whole)
+    result = _result("report", whole, [*tables, *sessions], notes=[*notes, *session_notes])
+    with atomic(out) as part:
+        write_tables(result.tables, part / "tables")
+        write_atomic(part / "report.json", _saved_document(result, whole))
+        render(part, figures=figures)
+    write_rejects(whole.rejects, out)
+    return result
+
+
+def report_from(folder: PathLike, *, figures: bool = True) -> Result:
+    """Draw the page and the figures again from the saved tables of a report; no trace is needed.
+
+    folder  what `report` wrote; its tables and report.json stay as they are
+    """
+    from servescope.report.page import render
+    from servescope.report.saved import read_saved
+
+    saved = read_saved(Path(folder))
+    with atomic(folder) as part:
+        shutil.copytree(folder, part)
+        render(part, figures=figures)
+    return saved.result()
+
+
+def report_or_redraw(
+    sources: Sequence[str],
+    *,
+    out: PathLike | None,
+    from_: PathLike | None,
+    figures: bool,
+    reading: dict[str, Any],
+    options: dict[str, Any],
+) -> tuple[Result, str]:
+    """What `servescope report` does: `report` of sources, or `report_from` a folder; result and folder.
+
+    Raises UsageError unless exactly one of (sources with `out`) and `from_` is given.
+    """
+    if from_ is not None:
+        if sources or out is not None:
+            raise UsageError("--from draws a written report again in its folder; give no TRACE and no -o.")
+        return report_from(from_, figures=figures), os.fspath(from_)
+    if not sources:
+        raise UsageError("no trace given; name at least one file, or - for standard input.")
+    if out is None:
+        raise UsageError("no folder given; name the one to write with -o DIR.")
+    refuse_target(out, folder=True, own=REPORT_ENTRIES)
+    trace = read(*sources, **reading)
+    return report(trace, out=out, figures=figures, **options), os.fspath(out)
+
+
+def demo(*, out: PathLike = DEMO_FOLDER, **options: Any) -> Result:
+    """`report` on the sample that ships in the package."""
+    return report(SAMPLE, out=out, **options)
+
+
+def _trace(trace: TraceLike) -> Trace:
+    return trace if isinstance(trace, Trace) else read(trace)
+
+
+def _run_views(
+    trace: Trace, names: Sequence[str], options: Mapping[str, Any]
+) -> tuple[list[Table], list[str], Table]:
+    """Tables and notes of the views, and the scan's timing, which differs from run to run."""
+    from servescope.views import ViewOptions, run_views
+
+    shape = {name: tuple(options[name]) for name in ("windows_s", "highlights") if options.get(name)}
+    tables, notes, timing = run_views(
+        trace,
+        list(names) or None,
+        threads=options.get("threads"),
+        options=ViewOptions(**shape),
+        progress=options.get("progress"),
+    )
+    doc = "How fast the scan ran: rows, seconds, rows per second, peak memory of the process in bytes."
+    return tables, notes, Table("timing", pa.Table.from_pylist([timing]), doc)
+
+
+def _result(
+    command: str, trace: Trace, tables: Sequence[Table], *, notes: Sequence[str] = (), **parameters: Any
+) -> Result:
+    """A result with the trace's provenance; the rows that a skipping read rejected are table `rejects`."""
+    meta = trace.meta
+    inputs = {
+        "format": meta.format,
+        "sources": [msgspec.to_builtins(source) for source in meta.sources],
+        "decisions": meta.decisions,
+        **{name: value for name, value in parameters.items() if value is not None},
+    }
+    rejects = [rejects_table(trace.rejects)] if trace.rejects.total else []
+    named = {table.name: table for table in (*tables, *rejects)}
+    return Result(command, inputs, meta.ledger, [*meta.ledger.texts(), *notes], named)
+
+
+def _written(
+    command: str, trace: Trace, out: PathLike, *, notes: Sequence[str] = (), **parameters: Any
+) -> Result:
+    """The result of a command that wrote the file or folder `out`: table `written`, rejects beside it."""
+    paths = [Path(out), write_rejects(trace.rejects, os.fspath(out))]
+    files = [path for path in paths if path is not None]
+    data = {"file": [str(path) for path in files], "bytes": [size_bytes(path) for path in files]}
+    table = Table("written", pa.table(data), "A file or folder that was written, and its size.")
+    return _result(command, trace, [table], notes=notes, **parameters)
+
+
+def _saved_document(result: Result, trace: Trace) -> bytes:
+    """The JSON document of a report, with the trace's metadata for whoever draws it again."""
+    meta = msgspec.to_builtins(trace.meta)
+    meta.pop("ledger")
+    meta.pop("session_names")
+    return msgspec.json.encode({**result.document(), "meta": meta})

@@ -1,0 +1,126 @@
+"""The command line: one file per command group, and the one place that turns errors into exit codes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from servescope.cli import compose, inspect, store
+from servescope.errors import ServescopeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import FrameType
+
+INTERRUPTED = 130
+STOPPED = (signal.SIGINT, signal.SIGTERM)
+WRONG_PLACE = (
+    errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EACCES, errno.EPERM, errno.EROFS,
+    errno.ENAMETOOLONG, errno.ENOTEMPTY,
+)  # fmt: skip
+
+app = typer.Typer(
+    name="servescope",
+    help="Read any LLM-serving request trace and say what the traffic is like.",
+    rich_markup_mode=None,  # plain help: three times faster, and fit for a pipe
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+for group in (compose, inspect, store):
+    for command in group.COMMANDS:
+        app.command(command.__name__.rstrip("_").replace("_", "-"))(command)
+
+
+@app.callback(invoke_without_command=True)
+def _common(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")
+    ] = False,
+) -> None:
+    if version:
+        from servescope import __version__
+
+        typer.echo(f"servescope {__version__}")
+        raise typer.Exit
+    context.obj["debug"] = debug
+
+
+class _Stopped(BaseException):
+    """A signal asked for the end; a BaseException, so that no handler of errors swallows it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    for other in STOPPED:  # a second signal must not cut short the removal of temporary files
+        signal.signal(other, signal.SIG_IGN)
+    raise _Stopped(number)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code; every error ends here, as one message on stderr."""
+    for number in STOPPED:
+        signal.signal(number, _stop)
+    settings: dict[str, Any] = {"debug": False}
+    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments), settings))
+
+
+def run(arguments: list[str], settings: dict[str, Any]) -> int:
+    """Exit code of the command line `arguments`; a message for every error goes to stderr."""
+    try:
+        code = typer.main.get_command(app).main(
+            arguments, prog_name="servescope", standalone_mode=False, obj=settings
+        )
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except _Stopped as stop:
+        return _say("interrupted; nothing was written.", 128 + stop.number)
+    except ServescopeError as error:
+        return _say(str(error), error.exit_code)
+    except typer.TyperException as error:  # wrong usage: prints the usage line and the reason
+        return _wrong_usage(error)
+    except BrokenPipeError:
+        # the reader went away; keep the interpreter from flushing into the closed pipe at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        return _say(f"{place}{error.strerror or error}.", 2 if error.errno in WRONG_PLACE else 3)
+    except Exception as error:
+        return _unexpected(error, settings["debug"])
+
+
+def _say(message: str, code: int) -> int:
+    typer.echo(f"servescope: {message}", err=True)
+    return code
+
+
+def _wrong_usage(error: Any) -> int:
+    error.show()
+    return int(error.exit_code)
+
+
+def _unexpected(error: Exception, debug: bool) -> int:
+    if debug:
+        raise error
+    kind = type(error).__name__
+    return _say(
+        f"unexpected {kind}: {_first_line(error)}. This is a defect of servescope; "
+        "`servescope --debug COMMAND …` shows where.",
+        1,
+    )
+
+
+def _first_line(error: Exception) -> str:
+    lines: Iterator[str] = iter(str(error).splitlines())
+    return next(lines, "no message")[:200]

@@ -1,0 +1,115 @@
+"""Commands that study a trace and write a folder: report, demo, views."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from servescope.cli.options import Json, Reading, Traces, with_reading
+from servescope.cli.show import progress_bar, show, show_report
+
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads of the scan; one a core if left out.")]
+Windows = Annotated[
+    list[float] | None,
+    typer.Option("--window-s", metavar="S", help="Length of rate windows in seconds; repeatable [10, 300]."),
+]
+Highlights = Annotated[
+    list[str] | None,
+    typer.Option("--highlight", metavar="MODEL", help="Model with series of its own; repeatable."),
+]
+NoFigures = Annotated[bool, typer.Option("--no-figures", help="Leave out the SVG and PDF files.")]
+
+
+@with_reading
+def report(
+    traces: Annotated[
+        list[str] | None, typer.Argument(metavar="[TRACE...]", help="Trace files of one format, read as one.")
+    ] = None,
+    *,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", metavar="DIR", help="Folder to write.", show_default=False)
+    ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="DIR", help="Draw a written report again, without its trace."),
+    ] = None,
+    threads: Threads = None,
+    window_s: Windows = None,
+    highlight: Highlights = None,
+    no_figures: NoFigures = False,
+    reading: Reading,
+    json: Json = False,
+) -> None:
+    """Say what the traffic is like: one page, figures and tables of everything the columns allow.
+
+    Example: servescope report conversation.jsonl -o report
+    """
+    from servescope import api
+
+    with progress_bar("reading") as progress:
+        result, folder = api.report_or_redraw(
+            traces or [],
+            out=out,
+            from_=from_,
+            figures=not no_figures,
+            reading={**reading, "progress": progress},
+            options={"threads": threads, "windows_s": window_s, "highlights": highlight},
+        )
+    show_report(result, folder, json=json)
+
+
+def demo(
+    *,
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="DIR", help="Folder to write.")
+    ] = "servescope-demo",
+    no_figures: NoFigures = False,
+    json: Json = False,
+) -> None:
+    """Make the report of the sample trace that ships with servescope.
+
+    Example: servescope demo
+    """
+    from servescope import api
+
+    show_report(api.demo(out=out, figures=not no_figures), out, json=json)
+
+
+@with_reading
+def views(
+    traces: Traces,
+    *,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Folder for tables/*.parquet.", show_default=False),
+    ] = None,
+    view: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Table to make; repeatable. All if left out.")
+    ] = None,
+    threads: Threads = None,
+    window_s: Windows = None,
+    highlight: Highlights = None,
+    reading: Reading,
+    json: Json = False,
+) -> None:
+    """Make the views of a trace as tables.
+
+    Example: servescope views trace.parquet -o views --view rate --view length_ccdf
+    """
+    from servescope import api
+
+    with progress_bar("reading") as progress:
+        trace = api.read(*traces, progress=progress, **reading)
+    result = api.views(
+        trace,
+        out=out,
+        view=view or (),
+        threads=threads,
+        windows_s=window_s or api.WINDOWS_S,
+        highlights=highlight or (),
+    )
+    show(result, json=json)
+
+
+COMMANDS = (report, demo, views)

@@ -1,0 +1,35 @@
+"""Commands that look at a trace and write nothing: info, check."""
+
+from __future__ import annotations
+
+from servescope.cli.options import Json, Reading, Traces, with_reading
+from servescope.cli.show import progress_bar, show
+
+
+@with_reading
+def info(traces: Traces, *, reading: Reading, json: Json = False) -> None:
+    """Facts of a trace: requests, span, tokens, blocks, how it was read.
+
+    Example: servescope info conversation.jsonl.zst
+    """
+    from servescope import api
+
+    with progress_bar("reading") as progress:
+        result = api.info(api.read(*traces, progress=progress, **reading))
+    show(result, json=json)
+
+
+@with_reading
+def check(traces: Traces, *, reading: Reading, json: Json = False) -> None:
+    """Validate a trace: every row, the order, ids, sessions and blocks.
+
+    Example: servescope check gateway.jsonl --on-bad-row skip --json
+    """
+    from servescope import api
+
+    with progress_bar("checking") as progress:
+        result = api.check(api.read(*traces, progress=progress, **reading))
+    show(result, json=json)
+
+
+COMMANDS = (info, check)

@@ -1,0 +1,125 @@
+"""What a command prints: a result for people or as JSON, and progress while it works."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from servescope.result import Result, Table
+
+CELL_CHARS = 60  # a text cell is cut here in tables for people; --json and Parquet hold all of it
+SHOWN_ROWS = 40
+SHOWN_REJECTS = 10
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None] | None]:
+    """A bar on stderr while the block runs; yields its callback, None where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = (TextColumn(what), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def show(result: Result, *, json: bool) -> None:
+    """Print a result: one JSON document on stdout, or ledger, notes and tables for people."""
+    if json:
+        sys.stdout.buffer.write(result.to_json() + b"\n")
+        return
+    width = shutil.get_terminal_size().columns
+    _print_wrapped(result.ledger.summary(), width)
+    _print_wrapped(f"read as {result.inputs['format']}: {'; '.join(result.inputs['decisions'])}", width)
+    for note in result.notes:
+        _print_wrapped(f"note: {note}", width)
+    for table in result.tables.values():
+        if table.name == "rejects":
+            _print_rejects(table, width)
+        elif table.data.num_rows:
+            _print_table(table, width)
+
+
+def show_report(result: Result, folder: str, *, json: bool) -> None:
+    """Print a report: its document, or its plain lines; the last line is the path of the page."""
+    if json:
+        show(result, json=True)
+        return
+    from servescope.report.summary import plain_lines
+
+    width = shutil.get_terminal_size().columns
+    for line in plain_lines(folder):
+        _print_wrapped(line, width)
+    typer.echo(f"\n{folder.rstrip('/')}/report.html")
+
+
+def _print_wrapped(text: str, width: int, indent: str = "  ") -> None:
+    typer.echo(textwrap.fill(text, max(width, 20), subsequent_indent=indent, break_on_hyphens=False))
+
+
+def _print_rejects(table: Table, width: int) -> None:
+    typer.echo("")
+    for row in table.data.slice(0, SHOWN_REJECTS).to_pylist():
+        what = " ".join(part for part in (row["field"], row["value"]) if part)
+        what = f"{what}: " if what else ""
+        _print_wrapped(f"rejected {row['file']}:{row['line']}: {what}{row['reason']}", width)
+    if table.data.num_rows > SHOWN_REJECTS:
+        typer.echo(f"… {table.data.num_rows - SHOWN_REJECTS:,} more rejected rows")
+
+
+def _print_table(table: Table, width: int) -> None:
+    """Rows side by side where they fit, else one below the other as name and value."""
+    typer.echo(f"\n{table.name}")
+    names = table.data.column_names
+    rows = table.data.slice(0, SHOWN_ROWS).to_pylist()
+    cells = [[_cell(row[name]) for name in names] for row in rows]
+    widths = [max(len(text) for text in column) for column in zip(names, *cells, strict=True)]
+    if len(rows) > 1 and sum(widths) + 2 * (len(widths) - 1) <= width:
+        _print_grid(names, cells, widths)
+    else:
+        _print_records(names, cells, width)
+    if table.data.num_rows > SHOWN_ROWS:
+        typer.echo(f"… {table.data.num_rows - SHOWN_ROWS:,} more rows; --json or the Parquet file has all")
+
+
+def _print_grid(names: list[str], cells: list[list[str]], widths: list[int]) -> None:
+    for line in (names, *cells):
+        first, *rest = (
+            text.rjust(width) if place else text.ljust(width)
+            for place, (text, width) in enumerate(zip(line, widths, strict=True))
+        )
+        typer.echo("  ".join([first, *rest]).rstrip())
+
+
+def _print_records(names: list[str], cells: list[list[str]], width: int) -> None:
+    label = max(len(name) for name in names) + 2
+    for index, row in enumerate(cells):
+        if index:
+            typer.echo("")
+        for name, text in zip(names, row, strict=True):
+            _print_wrapped(f"{name.ljust(label)}{text}", width, " " * min(label, width // 2))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"
+    text = " ".join(str(value).split())
+    return text if len(text) <= CELL_CHARS else text[: CELL_CHARS - 1] + "…"

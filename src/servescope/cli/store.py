@@ -1,0 +1,74 @@
+"""Commands that write a trace: convert, export, fingerprint."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from servescope.cli.options import Json, Reading, Traces, with_reading
+from servescope.cli.show import progress_bar, show
+
+Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="File to write.", show_default=False)]
+
+
+@with_reading
+def convert(
+    traces: Traces,
+    *,
+    out: Out,
+    shard_rows: Annotated[
+        int | None, typer.Option(min=1, help="Write a folder of files with at least this many rows each.")
+    ] = None,
+    reading: Reading,
+    json: Json = False,
+) -> None:
+    """Write a trace as canonical Parquet, sorted by time.
+
+    Example: servescope convert conversation.jsonl -o conversation.parquet
+    """
+    from servescope import api
+
+    with progress_bar("reading") as progress:
+        trace = api.read(*traces, progress=progress, **reading)
+    show(api.convert(trace, out=out, shard_rows=shard_rows), json=json)
+
+
+@with_reading
+def export(
+    traces: Traces,
+    *,
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="FORMAT", help="Format to write (docs/formats.md lists them).", show_default=False
+        ),
+    ],
+    out: Out,
+    lossy: Annotated[
+        bool,
+        typer.Option(
+            "--lossy", help="Accept that the format cannot hold everything; what is lost is listed."
+        ),
+    ] = False,
+    delta_prompts: Annotated[
+        bool,
+        typer.Option(
+            "--delta-prompts", help="Write only what each turn adds to its parent's prompt and answer."
+        ),
+    ] = False,
+    reading: Reading,
+    json: Json = False,
+) -> None:
+    """Write a trace in another tool's format.
+
+    Example: servescope export trace.parquet --to mooncake -o trace.jsonl --lossy
+    """
+    from servescope import api
+
+    with progress_bar("reading") as progress:
+        trace = api.read(*traces, progress=progress, **reading)
+    show(api.export(trace, out=out, to=to, lossy=lossy, delta_prompts=delta_prompts), json=json)
+
+
+COMMANDS = (convert, export)

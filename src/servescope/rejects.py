@@ -1,0 +1,42 @@
+"""Rows that a skipping read left out: as a result table and as a file beside the output."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+
+from servescope.files import atomic
+from servescope.result import Table
+
+if TYPE_CHECKING:
+    from servescope.files import PathLike
+    from servescope.ledger import Rejects
+
+FIELDS = ("file", "line", "field", "value", "reason", "remedy")
+DOC = "One row left out by --on-bad-row skip: where it stands, what is wrong with it, what can be done."
+SCHEMA = pa.schema([(name, pa.int64() if name == "line" else pa.string()) for name in FIELDS])
+
+
+def rejects_table(rejects: Rejects) -> Table:
+    """The faults as the table `rejects`: file, line, field, value, reason, remedy."""
+    rows = [{name: getattr(fault, name) for name in FIELDS} for fault in rejects.faults]
+    return Table("rejects", pa.Table.from_pylist(rows, SCHEMA), DOC)
+
+
+def write_rejects(rejects: Rejects, out: PathLike) -> Path | None:
+    """Write the faults to `OUT.rejects.jsonl`, one JSON object a line; None where there are none.
+
+    A file that an earlier run left there is removed, so that it cannot be taken for this run's.
+    """
+    target = Path(f"{os.fspath(out)}.rejects.jsonl")
+    if not rejects.faults:
+        target.unlink(missing_ok=True)
+        return None
+    with atomic(target) as part, part.open("wb") as file:
+        for fault in rejects.faults:
+            file.write(msgspec.json.encode({name: getattr(fault, name) for name in FIELDS}) + b"\n")
+    return target
