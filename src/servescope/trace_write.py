@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from servescope.trace import Trace, TraceMeta
 
 META_KEY = b"servescope"
+ROWS_KEY = b"servescope_rows"  # of the whole trace: a missing last shard would not show otherwise
 ZSTD_LEVEL = 3
 NUMBERS = ("request_id", "arrival_us", "completed_us", "source_row", "session_id", "parent_id")
 DELTA = dict.fromkeys((*NUMBERS, "block_ids.list.element"), "DELTA_BINARY_PACKED")
@@ -56,7 +57,9 @@ def write_canonical(
 
     The target appears only when complete. Raises OSError if it cannot be written.
     """
-    written = schema.arrow_schema().with_metadata({META_KEY: encode_meta(trace.meta)})
+    written = schema.arrow_schema().with_metadata(
+        {META_KEY: encode_meta(trace.meta), ROWS_KEY: str(trace.rows).encode()}
+    )
     with atomic(target) as part:
         if shard_rows:
             part.mkdir()

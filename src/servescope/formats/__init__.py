@@ -10,8 +10,13 @@ if TYPE_CHECKING:
     from servescope.formats.format import Format
 
 FORMATS: dict[str, str] = {
+    "azure": "servescope.formats.azure",
     "bailian": "servescope.formats.bailian",
+    "burstgpt": "servescope.formats.burstgpt",
+    "canonical": "servescope.formats.canonical",
+    "chutes": "servescope.formats.chutes",
     "mooncake": "servescope.formats.mooncake",
+    "sharegpt": "servescope.formats.sharegpt",
 }
 
 

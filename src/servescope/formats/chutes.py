@@ -1,0 +1,195 @@
+"""The Chutes year: one row an invocation, Parquet, streamed in place without a copy.
+
+Units: `started_at`, `completed_at` timestamps (microseconds) on a nominal clock that begins at
+1970-01-01; `ttft` seconds; `it`, `ot`, `ct` tokens, kept as they stand (zeros, negatives, nulls).
+Source: "A Year in LLM Serving" (arXiv 2608.13573), artifact HarvardMadSys/chutes_workload.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from servescope import schema
+from servescope.formats import chutes_columns as columns_of
+from servescope.formats.chutes_prologue import COPY_COLUMNS, Layout, survey
+from servescope.formats.format import Format
+from servescope.formats.parquet import category, open_parquet
+from servescope.formats.side_tables import read_cohorts, read_model_names
+from servescope.formats.time_order import Run, picked
+from servescope.trace import Origin, Trace, TraceMeta
+from servescope.units import NS_PER
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from servescope.formats.format import Context, Sample
+    from servescope.formats.parquet import ParquetFile
+    from servescope.formats.source import Source
+    from servescope.trace import SourceFact
+
+KEYS = {"chute_id", "started_at", "it", "ot"}
+ALWAYS = ("request_id", "arrival_us", "source_row")
+
+
+@dataclass(frozen=True)
+class ChutesPart:
+    """A run of rows, read from its row groups.
+
+    layout  the files, their row groups and what is left out
+    run     which rows
+    start   `request_id` of the first
+    sides   model names and cohorts
+    """
+
+    layout: Layout
+    run: Run
+    start: int
+    sides: columns_of.SideTables
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.run.rows
+
+    def arrow(self, columns: Sequence[str]) -> pa.Table:
+        """See `trace.Part.arrow`."""
+        wanted = [name for name in schema.NAMES if name in set(columns)]
+        table, rows = self._read(wanted)
+        made: dict[str, Any] = {"request_id": pa.array(np.arange(self.start, self.start + self.rows))}
+        arrays = [self._column(name, table, rows, made) for name in wanted]
+        return pa.table(arrays, schema=schema.arrow_schema(wanted))
+
+    def _read(self, wanted: list[str]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        """The rows with the source's columns, and their row numbers in the file."""
+        names = columns_of.sources_of(wanted, self.layout.names)
+        if "arrival_us" in wanted or not self.run.ordered:
+            names.append("started_at")
+        if "source_row" in wanted and "source_row" in self.layout.names:
+            names.append("source_row")
+        pieces = [self.layout.read(group, names) for group in range(self.run.first, self.run.last + 1)]
+        table = pieces[0][0] if len(pieces) == 1 else pa.concat_tables([piece for piece, _ in pieces])
+        rows = pieces[0][1] if len(pieces) == 1 else np.concatenate([lines for _, lines in pieces])
+        if not self.run.ordered:
+            order = picked(columns_of.times(table.column("started_at")), self.run)
+            table, rows = table.take(pa.array(order)), rows[order]
+        if "source_row" in names:
+            rows = table.column("source_row").to_numpy()
+        return table, rows
+
+    def _column(
+        self, name: str, table: pa.Table, rows: npt.NDArray[np.int64], made: dict[str, Any]
+    ) -> pa.Array:
+        """One canonical column; `made` holds what several columns share, and is changed."""
+        kind = schema.BY_NAME[name].arrow
+        if name == "source_row":
+            return pa.array(rows, pa.int64())
+        if name in made:
+            return made[name]
+        needs = ("started_at",) if name == "arrival_us" else columns_of.NEEDS.get(name, ())
+        if not needs or needs[0] not in table.column_names:
+            return pa.nulls(self.rows, kind)
+        column = table.column(needs[0])
+        if name in ("arrival_us", "completed_us"):
+            return self._time(column)
+        if name in ("user", "cohort"):
+            return self._user(name, table, made)
+        if name in ("model", "cache_scope"):
+            made["model"] = made["cache_scope"] = columns_of.texts(column, self.sides.models)
+            return made["model"]
+        if name in schema.CATEGORIES:
+            return columns_of.texts(column, {})
+        if name in columns_of.TOKENS:
+            return columns_of.tokens(column)
+        plain = column.cast(kind)
+        return plain.combine_chunks()
+
+    def _time(self, column: pa.ChunkedArray) -> pa.Array:
+        values = columns_of.since(columns_of.times(column), self.layout.first, self.layout.unit)
+        null = values == schema.NULL_INT64
+        return pa.array(values, mask=null) if null.any() else pa.array(values)
+
+    def _user(self, name: str, table: pa.Table, made: dict[str, Any]) -> pa.Array:
+        codes, keys = columns_of.user_keys(table)
+        made["user"] = category(codes, keys)
+        made["cohort"] = (
+            columns_of.cohorts(codes, keys, self.sides.cohorts)
+            if self.sides.cohorts
+            else pa.nulls(self.rows, pa.int16())
+        )
+        return made[name]
+
+
+def detect(sample: Sample) -> str | None:
+    """Column names of the study's trace."""
+    if sample.kind == "parquet" and set(sample.parquet_columns) >= KEYS:
+        return f"Parquet with columns {', '.join(sorted(KEYS))}"
+    return None
+
+
+def open_trace(sources: list[Source], context: Context) -> Trace:
+    """The files, in the order given, as one trace that is read in place.
+
+    Raises BadRowError (strict: a null `started_at`, a token count beyond 32 bits), DisorderError where
+    rows are late by more than the window, DataError for broken files and unreadable types.
+    """
+    files = [open_parquet(source) for source in sources]
+    return trace_of(files, [file.digest() for file in files], context)
+
+
+def trace_of(
+    files: list[ParquetFile], facts: list[SourceFact], context: Context, *, origins: Sequence[str] = ()
+) -> Trace:
+    """The trace of opened files. See `open_trace`.
+
+    facts    of the sources, for the metadata
+    origins  names of the original files, if `files` are sorted copies of them
+    """
+    layout, runs, rejects = survey(files, context, origins=origins)
+    sides = _sides(context)
+    starts = np.cumsum([0, *(run.rows for run in runs)]).tolist()
+    parts = tuple(ChutesPart(layout, run, start, sides) for run, start in zip(runs, starts[:-1], strict=True))
+    context.ledger.kept = starts[-1]
+    meta = TraceMeta(
+        format="chutes",
+        sources=facts,
+        decisions=context.decisions,
+        origin=Origin("nominal", layout.first * NS_PER[layout.unit]),
+        columns=_columns(layout, sides),
+        ledger=context.ledger,
+    )
+    return Trace(meta, parts, rejects)
+
+
+def _columns(layout: Layout, sides: columns_of.SideTables) -> list[str]:
+    """Canonical columns that the files state."""
+    have = set(layout.names) - set(COPY_COLUMNS)
+    stated = {name for name, needs in columns_of.NEEDS.items() if needs[0] in have}
+    if not sides.cohorts:
+        stated.discard("cohort")
+    return [name for name in schema.NAMES if name in stated or name in ALWAYS]
+
+
+def _sides(context: Context) -> columns_of.SideTables:
+    options = context.options
+    context.decide("times are microseconds on the nominal clock that begins at 1970-01-01 00:00")
+    context.decide("the user key is the user id and its rotation round, ID@ROUND")
+    context.decide("a cached prefix does not cross models")
+    models: dict[str, str] = {}
+    if options.model_names:
+        models, shared = read_model_names(options.model_names)
+        context.decide(f"model names from {options.model_names}; ids without a name stay ids")
+        if shared:
+            context.decide(f"{shared} model names stand for several chute ids; the id is added to each")
+    cohorts: dict[str, int] = {}
+    if options.cohorts:
+        cohorts = read_cohorts(options.cohorts)
+        context.decide(f"cohorts from {options.cohorts}")
+    return columns_of.SideTables(models, cohorts)
+
+
+FORMAT = Format("chutes", "Chutes year (Parquet, streamed in place)", detect, open=open_trace)

@@ -1,0 +1,197 @@
+"""Columns of the Chutes trace as canonical ones: types, token ranges, the user key, side tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from servescope import schema
+from servescope.errors import DataError, UsageError
+from servescope.formats.parquet import ParquetFile, category, coded
+from servescope.units import NS_PER, ns_per
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+INT32_MAX = 2**31 - 1  # the smallest 32-bit number stands for null in arrays, so the range is symmetric
+TOKENS = {"input_tokens": "it", "output_tokens": "ot", "cached_tokens": "ct"}
+# canonical column -> columns of the source that it is made of
+NEEDS: dict[str, tuple[str, ...]] = {
+    "source_id": ("invocation_id",),
+    "endpoint": ("function_name",),
+    "model": ("chute_id",),
+    "user": ("user_id", "rehash_round"),
+    "instance": ("instance_id",),
+    "cohort": ("user_id", "rehash_round"),
+    **{canonical: (name,) for canonical, name in TOKENS.items()},
+    "ttft_s": ("ttft",),
+    "completed_us": ("completed_at",),
+    "cache_scope": ("chute_id",),
+}
+ALL_SOURCES = {name for names in NEEDS.values() for name in names}
+KEY_SLOTS = 1 << 26  # (id, round) pairs of a row group up to this many are found by a table
+
+
+@dataclass(frozen=True)
+class SideTables:
+    """What stands beside the trace.
+
+    models   chute id -> model name
+    cohorts  user key -> month of first appearance
+    """
+
+    models: dict[str, str] = field(default_factory=dict)
+    cohorts: dict[str, int] = field(default_factory=dict)
+
+
+def check_types(file: ParquetFile) -> None:
+    """Raises DataError for a column whose type cannot be read as what the format says it is."""
+    kinds = {
+        **dict.fromkeys(("it", "ot", "ct"), ("a whole number", _is_number)),
+        "ttft": ("a number", _is_number),
+        "rehash_round": ("a whole number", pa.types.is_integer),
+        "started_at": ("a timestamp", _is_time),
+        "completed_at": ("a timestamp", _is_time),
+        **dict.fromkeys(("chute_id", "function_name", "user_id", "instance_id", "invocation_id"), _PLAIN),
+    }
+    for name in file.columns.names:
+        expected, good = kinds.get(name, ("anything", lambda _: True))
+        found = file.columns.field(name).type
+        if not good(found):
+            raise DataError(
+                f'{file.source.name}: field "{name}" is of type {found}, {expected} was expected. '
+                "Cast the column, or read the file as a table with --format table and --map."
+            )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind))
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind))
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(text or pa.types.is_integer(kind) or pa.types.is_null(kind))
+
+
+_PLAIN = ("a text or a whole number", _is_plain)
+
+
+def time_unit(kind: pa.DataType, declared: str | None, name: str) -> str:
+    """Unit of a time column: a timestamp has its own, a number needs a declared one (UsageError)."""
+    if pa.types.is_timestamp(kind):
+        return str(kind.unit)
+    if declared is None:
+        raise UsageError(
+            f"{name}: the times are plain numbers; declare their unit with --time-unit s|ms|us|ns."
+        )
+    ns_per(declared)
+    return declared
+
+
+def times(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """Times as int64[n] in the column's own unit, null = the sentinel of `schema`."""
+    whole = column.cast(pa.int64())
+    if whole.null_count:
+        whole = whole.fill_null(schema.NULL_INT64)
+    return whole.to_numpy()  # type: ignore[no-any-return]
+
+
+def since(moments: npt.NDArray[np.int64], first: int, unit: str) -> npt.NDArray[np.int64]:
+    """Whole microseconds from `first` to each moment, both in `unit`; half rounds up, nulls stay."""
+    per = NS_PER[unit]
+    null = moments == schema.NULL_INT64
+    moments = np.where(null, first, moments) if null.any() else moments
+    if per >= 1_000:
+        out = (moments - first) * (per // 1_000)
+    else:
+        out = (moments - first + 500) // 1_000
+    return np.where(null, schema.NULL_INT64, out) if null.any() else out
+
+
+def bad_tokens(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """Rows whose token count is no whole number within 32 bits (null, zero and negative are kept)."""
+    if pa.types.is_integer(column.type) and column.type.bit_width < 32:
+        return np.zeros(0, np.int64)
+    wide = column.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy()
+    good = np.isnan(wide) | ((np.abs(wide) <= INT32_MAX) & (np.floor(wide) == wide))
+    return np.flatnonzero(~good)
+
+
+def tokens(column: pa.ChunkedArray) -> pa.Array:
+    """Token counts as int32, checked before; NaN in a column of doubles is null."""
+    whole = _one(column)
+    if pa.types.is_floating(whole.type):
+        whole = pc.if_else(pc.is_nan(whole), pa.scalar(None, whole.type), whole)
+    return whole.cast(pa.int32())
+
+
+def texts(column: pa.ChunkedArray, names: dict[str, str]) -> pa.DictionaryArray:
+    """A category column; texts that are keys of `names` are replaced."""
+    codes, found = coded(column)
+    if names:
+        found = pa.array([names.get(text, text) for text in found.to_pylist()], pa.string())
+    return category(codes, found)
+
+
+def user_keys(table: pa.Table) -> tuple[npt.NDArray[np.int32], pa.Array]:
+    """User keys `ID@ROUND` as int32[n] codes (-1 = no user) and their texts by code.
+
+    Without rotation rounds in the source the id alone is the key; a null round reads `ID@`.
+    """
+    ids, names = coded(table.column("user_id"))
+    if "rehash_round" not in table.column_names:
+        return ids, names
+    rounds, stated = coded(table.column("rehash_round"))
+    width = len(stated) + 1  # one more for a null round
+    pairs = ids.astype(np.int64) * width + np.where(rounds < 0, len(stated), rounds)
+    null = ids < 0
+    codes, used = _dense(pairs, null, len(names) * width)
+    suffix = pa.concat_arrays([stated, pa.array([""], pa.string())])
+    keys = pc.binary_join_element_wise(names.take(pa.array(used // width)), suffix.take(used % width), "@")
+    return codes, keys
+
+
+def _dense(
+    pairs: npt.NDArray[np.int64], null: npt.NDArray[np.bool_], slots: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Dense codes of pair numbers (-1 where `null`), and the numbers in use, by code."""
+    if slots <= KEY_SLOTS:
+        mark = np.zeros(slots + 1, np.bool_)
+        pairs = np.where(null, slots, pairs) if null.any() else pairs
+        mark[pairs] = True
+        mark[slots] = False
+        used = np.flatnonzero(mark)
+        rank = np.full(slots + 1, schema.NULL_CODE, np.int32)
+        rank[used] = np.arange(len(used), dtype=np.int32)
+        return rank[pairs], used
+    encoded = pa.array(pairs, mask=null).dictionary_encode()
+    codes = encoded.indices.fill_null(schema.NULL_CODE).to_numpy(zero_copy_only=False)
+    return codes.astype(np.int32, copy=False), encoded.dictionary.to_numpy(zero_copy_only=False)
+
+
+def cohorts(codes: npt.NDArray[np.int32], keys: pa.Array, table: dict[str, int]) -> pa.Array:
+    """Cohort of every row, int16, null where the side table does not name the user key."""
+    by_code = np.array([*(table.get(key, -1) for key in keys.to_pylist()), -1], np.int16)
+    values = by_code[codes]
+    return pa.array(values, mask=values < 0)
+
+
+def sources_of(columns: Sequence[str], have: Sequence[str]) -> list[str]:
+    """Columns of the source that the canonical `columns` are made of, as far as it has them."""
+    needed = {name for column in columns for name in NEEDS.get(column, ())}
+    return [name for name in have if name in needed]
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

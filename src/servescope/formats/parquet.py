@@ -1,0 +1,142 @@
+"""Parquet files as sources: opened once, checked, read by row group; broken ones become DataErrors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from servescope import schema
+from servescope.errors import DataError
+from servescope.formats.source import open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from servescope.formats.source import Source
+    from servescope.trace import SourceFact, Trace
+
+FOOTER_TAIL_BYTES = 8  # the footer's length and the magic follow it
+
+
+@dataclass(frozen=True)
+class ParquetFile:
+    """One Parquet file whose footer has been read.
+
+    source    where it lies
+    metadata  its footer
+    columns   its columns as Arrow types
+    texts     columns that are read as dictionaries, because they hold texts
+    """
+
+    source: Source
+    metadata: pq.FileMetaData
+    columns: pa.Schema
+    texts: tuple[str, ...] = ()
+
+    @property
+    def groups(self) -> int:
+        """Number of row groups."""
+        return int(self.metadata.num_row_groups)
+
+    def group_rows(self, group: int) -> int:
+        """Rows of a row group."""
+        return int(self.metadata.row_group(group).num_rows)
+
+    def read(self, group: int, columns: Sequence[str]) -> pa.Table:
+        """The named columns of a row group, texts as dictionaries. Raises DataError for broken pages.
+
+        The file is opened anew with the known footer: readers on several threads share nothing.
+        """
+        try:
+            with pq.ParquetFile(
+                self.source.path, metadata=self.metadata, read_dictionary=list(self.texts)
+            ) as file:
+                return file.read_row_group(group, columns=list(columns))
+        except (pa.ArrowException, OSError) as error:
+            raise broken(self.source, error) from error
+
+    def bounds(self, group: int, column: str) -> tuple[object, object] | None:
+        """Smallest and largest value of a flat column in a row group, as stored; None if not stated."""
+        statistics = self.metadata.row_group(group).column(self._leaves.index(column)).statistics
+        if statistics is None or not statistics.has_min_max:
+            return None
+        return statistics.min, statistics.max
+
+    @cached_property
+    def _leaves(self) -> list[str]:
+        """Paths of the physical columns; a flat column's path is its name."""
+        return [self.metadata.schema.column(i).path for i in range(len(self.metadata.schema))]
+
+    def digest(self) -> SourceFact:
+        """SHA-256 of the footer where the file itself is streamed, of all bytes for a temporary copy.
+
+        A copy of standard input is gone later, so its digest cannot be completed then.
+        """
+        if str(self.source.path) != self.source.name:
+            return self.source.digest()
+        return self.source.digest(footer_bytes=self.metadata.serialized_size + FOOTER_TAIL_BYTES)
+
+
+def open_parquet(source: Source) -> ParquetFile:
+    """Read the footer of a Parquet file. Raises DataError for a file that is cut or no Parquet."""
+    try:
+        with pq.ParquetFile(source.path) as file:
+            metadata, columns = file.metadata, file.schema_arrow
+    except (pa.ArrowException, OSError) as error:
+        raise broken(source, error) from error
+    texts = tuple(field.name for field in columns if pa.types.is_string(field.type))
+    return ParquetFile(source, metadata, columns, texts)
+
+
+def broken(source: Source, error: Exception) -> DataError:
+    """The error for a file that Arrow cannot read."""
+    first = (str(error).strip().splitlines() or ["unreadable"])[0].rstrip(".")
+    return DataError(
+        f"{source.name}: broken Parquet file ({first}). It may have been cut short; fetch or write it again."
+    )
+
+
+def with_full_digests(trace: Trace) -> Trace:
+    """The same trace whose source digests cover whole files (for `convert`).
+
+    A source that was streamed in place carries the digest of its footer only, since hashing 91 GB takes
+    longer than looking at it. Reads every such file once.
+    """
+    sources = [
+        open_source(fact.name).digest() if fact.covers == "footer" else fact for fact in trace.meta.sources
+    ]
+    return trace.with_meta(sources=sources)
+
+
+def coded(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], pa.Array]:
+    """A column of texts or numbers as int32[n] codes (-1 = null) and its texts by code.
+
+    Texts may hold some that no row uses; they are distinct.
+    """
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    if column.num_chunks > 1:
+        column = column.unify_dictionaries()
+    if column.num_chunks == 0:
+        return np.zeros(0, np.int32), pa.array([], pa.string())
+    dictionary = column.chunk(0).dictionary.cast(pa.string())
+    pieces = []
+    for chunk in column.chunks:
+        indices = chunk.indices
+        if indices.null_count:
+            indices = indices.fill_null(schema.NULL_CODE)
+        pieces.append(indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False))
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces), dictionary
+
+
+def category(codes: npt.NDArray[np.int32], texts: pa.Array) -> pa.DictionaryArray:
+    """A canonical category column from int32[n] codes (-1 = null) and distinct texts."""
+    null = codes == schema.NULL_CODE
+    indices = pa.array(codes, mask=null) if null.any() else pa.array(codes)
+    return pa.DictionaryArray.from_arrays(indices, texts)
