@@ -18,7 +18,8 @@ from servescope.errors import UsageError, unknown_name
 NS_PER: dict[str, int] = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 NS_PER_US = 1_000
 _CALENDAR = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9})\d*)?\s*(Z|UTC|[+-]\d\d:?\d\d|[+-]\d\d)?"
+    r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9})\d*)?\s*(Z|UTC|[+-]\d\d:?\d\d|[+-]\d\d)?",
+    re.ASCII,
 )
 
 
@@ -41,6 +42,8 @@ def number_to_ns(text: str, unit: str) -> int:
     250000000
     """
     try:
+        if not text.isascii() or "_" in text:  # Decimal takes 1_000 and digits of other scripts
+            raise InvalidOperation
         value = Decimal(text.strip())
     except InvalidOperation:
         raise ValueError("not a number") from None

@@ -17,6 +17,7 @@ FORMATS: dict[str, str] = {
     "chutes": "servescope.formats.chutes",
     "mooncake": "servescope.formats.mooncake",
     "sharegpt": "servescope.formats.sharegpt",
+    "table": "servescope.formats.table",
 }
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from servescope import schema
 from servescope.arrays import Columns
 from servescope.errors import BadRowError, DataError, Fault
-from servescope.formats import resolve
+from servescope.formats import delta, resolve
 from servescope.formats.chained import is_chained
 from servescope.formats.format import SKIP_REMEDY, Chunk, texts
 from servescope.kernels.jit import kernel
@@ -134,7 +134,11 @@ class Assembler:
         times = values.pop("time_ns", None)
         origin = self._origin(None if self.context.origin == "none" else times)
         self._times(values, times, origin)
+        wanted = values.get("parent_key")
         session_names = self._sessions(values)
+        if self.context.options.delta_prompts:
+            orphan = None if wanted is None else _orphans(wanted, values["parent_id"])
+            delta.restore(values, orphan, self.context)
         values["request_id"] = np.arange(self.rows, dtype=np.int64)
         held = self._columns(values, order)
         chained = None
@@ -252,6 +256,21 @@ class Assembler:
             flat, offsets = gather_blocks(flat, offsets, order)
             lengths = lengths[order]
         return Columns(self.rows, values, categories, source_id, offsets, flat, lengths < 0)
+
+
+def _orphans(wanted: Any, parent: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Rows that state a parent which is not in the trace: bool[n]."""
+    return np.asarray(~_is_null("parent_key", wanted) & (parent == schema.NULL_INT64))
+
+
+def _is_null(name: str, part: Any) -> npt.NDArray[np.bool_]:
+    """Which values of a piece of a column are null: bool[n]."""
+    if not isinstance(part, np.ndarray):
+        return np.asarray(part.is_null().to_numpy(zero_copy_only=False))
+    if part.dtype.kind == "f":
+        return np.isnan(part)
+    null = schema.BY_NAME[name].null if name in schema.BY_NAME else schema.NULL_INT64
+    return np.asarray(part == null)
 
 
 def _joined(parts: list[Any], order: npt.NDArray[np.int64] | None) -> Any:

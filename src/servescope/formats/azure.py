@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from servescope.errors import UsageError
-from servescope.formats.columns import Caster, Clock, counts
+from servescope.formats.columns import INT16_MAX, Caster, Clock, counts
 from servescope.formats.csvrows import CsvRows, read_csv, read_header
 from servescope.formats.format import Chunk, Format
 from servescope.formats.times import Zones, calendar_times
@@ -61,7 +61,7 @@ def _chunk(source: Source, piece: CsvRows, clock: Clock, zones: Zones) -> Chunk:
         "output_tokens": counts(caster, "GeneratedTokens", read["GeneratedTokens"]),
     }
     if IMAGES in read:
-        columns["image_count"] = counts(caster, IMAGES, read[IMAGES])
+        columns["image_count"] = counts(caster, IMAGES, read[IMAGES], most=INT16_MAX)
     return Chunk(piece.lines, columns, clock.base_ns or 0, faults=piece.faults)
 
 

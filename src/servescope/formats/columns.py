@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from servescope.errors import Fault
     from servescope.formats.source import Source
 
+INT16_MAX = 2**15 - 1
 INT32_MAX = 2**31 - 1
 UINT64_MAX = 2**64 - 1
 
@@ -47,29 +48,36 @@ class Caster:
 
 
 def counts(
-    caster: Caster, field: str, values: Sequence[Any], *, least: int = 0, required: bool = False
+    caster: Caster,
+    field: str,
+    values: Sequence[Any],
+    *,
+    least: int = 0,
+    most: int = INT32_MAX,
+    required: bool = False,
 ) -> npt.NDArray[np.int32]:
     """Token or item counts: int32[n], null sentinel where unknown.
 
     values    ints, floats, texts or None; integral decimals ("64.0") are integers, "" is unknown
     least     smallest value allowed (1 for input tokens: a request has at least one)
+    most      largest value allowed
     required  whether unknown is a fault
 
-    A value that is NaN, fractional, below `least` or beyond 32 bits is a fault.
+    A value that is NaN, fractional, below `least` or above `most` is a fault.
     """
     out = _fast_ints(values)
-    if out is None or (required and (out == schema.NULL_INT32).any()) or _below(out, least):
+    if out is None or (required and (out == schema.NULL_INT32).any()) or _outside(out, least, most):
         out = np.full(len(values), schema.NULL_INT32, np.int32)
-        for index, value in enumerate(values):
+        for index, value in enumerate(_plain(values)):
             try:
                 number = _whole(value)
                 if number is None and required:
                     raise ValueError("missing")
                 if number is not None:
                     if number < least:
-                        raise ValueError(_too_small(number, least))
-                    if number > INT32_MAX:
-                        raise ValueError("does not fit in 32 bits")
+                        raise ValueError(_too_small(number, least, required))
+                    if number > most:
+                        raise ValueError(_too_large(most))
                     out[index] = number
             except ValueError as error:
                 reason = str(error)
@@ -80,14 +88,22 @@ def counts(
     return out
 
 
-def _too_small(number: int, least: int) -> str:
-    if number == 0:
+def _plain(values: Any) -> Any:
+    return values.to_pylist() if isinstance(values, (pa.Array, pa.ChunkedArray)) else values
+
+
+def _too_small(number: int, least: int, required: bool) -> str:
+    if number == 0 and required:
         return "a request has at least one input token"
     return f"must be at least {least}"
 
 
-def _below(out: npt.NDArray[np.int32], least: int) -> bool:
-    return bool(((out < least) & (out != schema.NULL_INT32)).any())
+def _too_large(most: int) -> str:
+    return "does not fit in 32 bits" if most == INT32_MAX else f"must be at most {most}"
+
+
+def _outside(out: npt.NDArray[np.int32], least: int, most: int) -> bool:
+    return bool((((out < least) | (out > most)) & (out != schema.NULL_INT32)).any())
 
 
 def _fast_ints(values: Any) -> npt.NDArray[np.int32] | None:
@@ -104,13 +120,18 @@ def _fast_ints(values: Any) -> npt.NDArray[np.int32] | None:
     try:
         if pa.types.is_string(values.type):
             text = pc.utf8_trim_whitespace(values)
+            if pc.any(pc.match_substring(text, "x", ignore_case=True)).as_py():
+                return None  # Arrow would read 0x10 as 16
             values = pc.cast(pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text), pa.int64())
-        wide = values.cast(pa.int64()).fill_null(schema.NULL_INT32).to_numpy(zero_copy_only=False)
+        elif pa.types.is_boolean(values.type):
+            return None
+        wide = values.cast(pa.int64())
     except pa.ArrowInvalid:
         return None
-    if len(wide) and (wide.max() > INT32_MAX or wide.min() < schema.NULL_INT32):
+    low, high = pc.min_max(wide).values()
+    if low.is_valid and (high.as_py() > INT32_MAX or low.as_py() <= schema.NULL_INT32):
         return None
-    return np.ascontiguousarray(wide, np.int32)
+    return np.ascontiguousarray(wide.fill_null(schema.NULL_INT32).to_numpy(zero_copy_only=False), np.int32)
 
 
 def _whole(value: object) -> int | None:
