@@ -7,7 +7,6 @@ whole or not at all.
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from servescope.errors import UsageError
 from servescope.files import PathLike, atomic, refuse_target, size_bytes, write_atomic
 from servescope.formats.format import ReadOptions
 from servescope.formats.read import read_trace
+from servescope.ledger import Ledger
 from servescope.rejects import rejects_table, write_rejects
 from servescope.result import Result, Table, write_tables
 from servescope.trace import Trace
@@ -165,10 +165,10 @@ def report_from(folder: PathLike, *, figures: bool = True) -> Result:
     from servescope.report.saved import read_saved
 
     saved = read_saved(Path(folder))
-    with atomic(folder) as part:
-        shutil.copytree(folder, part)
-        render(part, figures=figures)
-    return saved.result()
+    render(Path(folder), figures=figures)
+    document = saved.document
+    ledger = Ledger(**document["ledger"])
+    return Result("report", document["inputs"], ledger, document["notes"], saved.tables)
 
 
 def report_or_redraw(

@@ -14,7 +14,7 @@ from servescope.cli import compose, inspect, store
 from servescope.errors import ServescopeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
 INTERRUPTED = 130
@@ -32,9 +32,21 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for group in (compose, inspect, store):
-    for command in group.COMMANDS:
-        app.command(command.__name__.rstrip("_").replace("_", "-"))(command)
+GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Study a trace": compose.COMMANDS,
+    "Look at a trace": inspect.COMMANDS,
+    "Write a trace": store.COMMANDS,
+}
+
+
+def command_name(command: Callable[..., None]) -> str:
+    """How a command function is called on the command line."""
+    return command.__name__.replace("_", "-")
+
+
+for _commands in GROUPS.values():
+    for _command in _commands:
+        app.command(command_name(_command))(_command)
 
 
 @app.callback(invoke_without_command=True)

@@ -120,5 +120,6 @@ def with_reading(command: Callable[..., None]) -> Callable[..., None]:
     parameters += [p.replace(annotation=shared[n]) for n, p in options.items() if n not in own]
     wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
+    wrapper.own_options = tuple(own)  # type: ignore[attr-defined]  # for the command reference
     del wrapper.__wrapped__
     return wrapper

@@ -6,6 +6,7 @@ import shutil
 import sys
 import textwrap
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -57,11 +58,12 @@ def show_report(result: Result, folder: str, *, json: bool) -> None:
     if json:
         show(result, json=True)
         return
-    from servescope.report.summary import plain_lines
+    from servescope.report.saved import read_saved
+    from servescope.report.summary import summarise
 
     width = shutil.get_terminal_size().columns
-    for line in plain_lines(folder):
-        _print_wrapped(line, width)
+    for label, text in summarise(read_saved(Path(folder))):
+        _print_wrapped(f"{label}: {text}", width)
     typer.echo(f"\n{folder.rstrip('/')}/report.html")
 
 
