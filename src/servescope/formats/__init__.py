@@ -15,7 +15,13 @@ FORMATS: dict[str, str] = {
     "burstgpt": "servescope.formats.burstgpt",
     "canonical": "servescope.formats.canonical",
     "chutes": "servescope.formats.chutes",
+    "freeinference": "servescope.formats.freeinference",
+    "litellm": "servescope.formats.litellm",
     "mooncake": "servescope.formats.mooncake",
+    "openai_log": "servescope.formats.openai_log",
+    "oracle_general": "servescope.formats.oracle_general",
+    "otlp": "servescope.formats.otlp",
+    "servegen": "servescope.formats.servegen",
     "sharegpt": "servescope.formats.sharegpt",
     "table": "servescope.formats.table",
 }
