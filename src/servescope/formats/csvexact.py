@@ -60,8 +60,11 @@ def exact_rows(lines: list[str], width: int, *, last: bool) -> ExactRows:
                 and _size(lines, out.used) < QUOTED_LIMIT_BYTES
             ):
                 break
-            known = (text for key, text in _REASONS.items() if reason.startswith(key))
-            _wrong(out, out.used, next(known, reason))
+            if _is_blank(lines[out.used]):  # with a carriage return inside
+                out.blank += 1
+            else:
+                known = (text for key, text in _REASONS.items() if reason.startswith(key))
+                _wrong(out, out.used, next(known, reason))
             out.used += 1
     finally:
         csv.field_size_limit(limit)
