@@ -84,19 +84,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for number in STOPPED:
         signal.signal(number, _stop)
     settings: dict[str, Any] = {"debug": False}
-    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments), settings))
+    code = run(sys.argv[1:] if arguments is None else list(arguments), settings)
+    for number in STOPPED:  # done: a late signal must not turn a finished run into an interrupted one
+        signal.signal(number, signal.SIG_IGN)
+    sys.exit(code)
 
 
 def run(arguments: list[str], settings: dict[str, Any]) -> int:
     """Exit code of the command line `arguments`; a message for every error goes to stderr."""
     try:
-        code = typer.main.get_command(app).main(
-            arguments, prog_name="servescope", standalone_mode=False, obj=settings
-        )
+        # not `app(…)`: it would end the process by itself on a closed pipe and on Ctrl-C
+        command = typer.main.get_command(app)
+        with command.make_context("servescope", arguments, obj=settings) as context:
+            command.invoke(context)
         sys.stdout.flush()
-        return code if isinstance(code, int) else 0
+        return 0
+    except typer.Exit as done:
+        return done.exit_code
     except _Stopped as stop:
-        return _say("interrupted; nothing was written.", 128 + stop.number)
+        return _say("interrupted; nothing unfinished was left.", 128 + stop.number)
     except ServescopeError as error:
         return _say(str(error), error.exit_code)
     except typer.TyperException as error:  # wrong usage: prints the usage line and the reason

@@ -41,7 +41,9 @@ def report(
     reading: Reading,
     json: Json = False,
 ) -> None:
-    """Say what the traffic is like: one page, figures and tables of everything the columns allow.
+    """Say what the traffic of a trace is like.
+
+    Writes one offline page, figures and tables of everything that the columns allow.
 
     Example: servescope report conversation.jsonl -o report
     """
@@ -67,7 +69,9 @@ def demo(
     no_figures: NoFigures = False,
     json: Json = False,
 ) -> None:
-    """Make the report of the sample trace that ships with servescope.
+    """Make the report of the built-in sample.
+
+    No file is needed; the sample is a small made-up trace that ships with servescope.
 
     Example: servescope demo
     """

@@ -8,7 +8,9 @@ from servescope.cli.show import progress_bar, show
 
 @with_reading
 def info(traces: Traces, *, reading: Reading, json: Json = False) -> None:
-    """Facts of a trace: requests, span, tokens, blocks, how it was read.
+    """Print the facts of a trace.
+
+    Requests, span, tokens, sessions, blocks, and how the source was read.
 
     Example: servescope info conversation.jsonl.zst
     """
@@ -21,7 +23,9 @@ def info(traces: Traces, *, reading: Reading, json: Json = False) -> None:
 
 @with_reading
 def check(traces: Traces, *, reading: Reading, json: Json = False) -> None:
-    """Validate a trace: every row, the order, ids, sessions and blocks.
+    """Validate every row of a trace.
+
+    Also the order, ids, sessions and blocks of the trace as a whole.
 
     Example: servescope check gateway.jsonl --on-bad-row skip --json
     """
