@@ -1,0 +1,37 @@
+"""The default engine: threads of this process. Kernels and decoding run without the GIL."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+Slice = TypeVar("Slice")
+Done = TypeVar("Done")
+
+
+def map(work: Callable[[Slice], Done], slices: Sequence[Slice], *, threads: int = 1) -> Iterator[Done]:
+    """Yield `work(slice)` for every slice, in the order of the slices.
+
+    threads  how many slices are in work at once; so many results at most wait for their turn
+
+    An error in `work` is raised when its slice is due; slices not yet begun are dropped.
+    """
+    if threads <= 1:
+        for one in slices:
+            yield work(one)
+        return
+    pending: deque[Future[Done]] = deque()
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="servescope")
+    try:
+        for one in slices:
+            if len(pending) == threads:
+                yield pending.popleft().result()
+            pending.append(pool.submit(work, one))
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

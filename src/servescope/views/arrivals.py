@@ -1,0 +1,194 @@
+"""Arrivals of each request type: gaps, and counts in windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from servescope.errors import UsageError
+from servescope.kernels import moments
+from servescope.kernels.histogram import LOG_BINS, log_bin, quantile
+from servescope.kernels.jit import kernel
+from servescope.schema import NULL_INT32
+from servescope.views.timeline import Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from servescope.views.sketch import Context
+
+Ints = npt.NDArray[np.int64]
+PEAK_US = 10_000_000  # windows of the peak and of the span that rates are divided by
+MEAN_US = 300_000_000
+MOST_CELLS = 1 << 24  # windows x types held for one length of window: 400 MB
+
+
+@kernel
+def _gaps(
+    arrival: npt.NDArray[np.int64],
+    types: npt.NDArray[np.int32],
+    first: npt.NDArray[np.int64],
+    last: npt.NDArray[np.int64],
+    squares: npt.NDArray[np.uint64],
+    bins: npt.NDArray[np.int64],
+) -> None:
+    """Fold the gaps of the whole trace (scope 0) and of each type (1 + code, null at the end).
+
+    first, last  int64[scopes], arrivals, -1 for none, modified
+    squares      uint64[scopes, 2], modified
+    bins         int64[scopes, LOG_BINS], modified
+    """
+    for i in range(len(arrival)):
+        for scope in (0, types[i] + 1 if types[i] >= 0 else len(first) - 1):
+            if last[scope] < 0:
+                first[scope] = arrival[i]
+            else:
+                gap = arrival[i] - last[scope]
+                moments.add_square(squares[scope], gap)
+                bins[scope, log_bin(gap / 1e6)] += 1
+            last[scope] = arrival[i]
+
+
+@kernel
+def _windows(
+    cells: npt.NDArray[np.int64],
+    first: int,
+    window_us: int,
+    arrival: npt.NDArray[np.int64],
+    types: npt.NDArray[np.int32],
+    it: npt.NDArray[np.int32],
+    ot: npt.NDArray[np.int32],
+) -> None:
+    """Count rows in cells, int64[windows, types + 1, 3], from window `first` on (modified)."""
+    for i in range(len(arrival)):
+        cell = cells[arrival[i] // window_us - first, types[i]]
+        cell[0] += 1
+        cell[1] += it[i] if it[i] != NULL_INT32 else 0
+        cell[2] += ot[i] if ot[i] != NULL_INT32 else 0
+
+
+def windows_us(windows_s: Sequence[float]) -> list[int]:
+    """Lengths of windows in whole microseconds. Raises UsageError for one that has none."""
+    lengths = [round(s * 1e6) for s in windows_s if 0 < s < 1e12]
+    if not windows_s or len(lengths) != len(windows_s) or min(lengths) < 1:
+        raise UsageError("a window is a number of seconds, at least 0.000001.")
+    return lengths
+
+
+def kept_windows(context: Context) -> list[int]:
+    """Lengths of the windows that are counted, microseconds: those asked for, 10 s and 300 s.
+
+    A length with more windows than memory should hold is left out; see `notes`.
+    """
+    types = len(context.texts.get("request_type", ())) + 1
+    wanted = dict.fromkeys([*windows_us(context.options.windows_s), PEAK_US, MEAN_US])
+    return [us for us in wanted if (context.last_us // us + 1) * types <= MOST_CELLS]
+
+
+def notes(context: Context) -> list[str]:
+    """One sentence for every length of window that is left out."""
+    wanted = dict.fromkeys([*windows_us(context.options.windows_s), PEAK_US, MEAN_US])
+    kept = kept_windows(context)
+    return [
+        f"windows of {us / 1e6:g} s are left out: the span of {context.last_us / 1e6:,.0f} s would need "
+        f"{context.last_us // us + 1:,} of them for each request type"
+        for us in wanted
+        if us not in kept
+    ]
+
+
+@dataclass
+class Gaps:
+    """What is known of one scope's gaps; times in seconds, None where undefined."""
+
+    requests: int
+    span_us: int
+    squares: int
+    bins: Ints
+
+    @property
+    def positive(self) -> int:
+        """Gaps above zero."""
+        return int(self.bins[1:].sum())
+
+    def mean_s(self, gaps: int) -> float | None:
+        """Mean over all gaps or over the positive ones."""
+        return self.span_us / gaps / 1e6 if gaps else None
+
+    def cv(self, gaps: int, *, sample: bool = False) -> float | None:
+        """Coefficient of variation over all gaps or over the positive ones."""
+        return moments.variation(gaps, self.span_us, self.squares, sample=sample)
+
+    def p50_s(self, *, positive: bool = False) -> float | None:
+        """Median over all gaps or over the positive ones."""
+        bins = self.bins.copy()
+        if positive:
+            bins[0] = 0
+        return quantile(bins, 0.5)
+
+
+@dataclass
+class Arrivals:
+    """Gaps by scope (0 = all, 1 + type, no type) and windows by type (no type at the end)."""
+
+    context: Context
+    first: Ints = field(init=False)
+    last: Ints = field(init=False)
+    squares: npt.NDArray[np.uint64] = field(init=False)
+    bins: Ints = field(init=False)
+    windows: dict[int, Timeline] = field(init=False)
+
+    def __post_init__(self) -> None:
+        slots = len(self.context.texts.get("request_type", ())) + 1
+        self.first = np.full(slots + 1, -1, np.int64)
+        self.last = self.first.copy()
+        self.squares = np.zeros((slots + 1, 2), np.uint64)
+        self.bins = np.zeros((slots + 1, LOG_BINS), np.int64)
+        self.windows = {us: Timeline((slots, 3)) for us in kept_windows(self.context)}
+
+    def update(
+        self,
+        arrival: Ints,
+        types: npt.NDArray[np.int32],
+        it: npt.NDArray[np.int32],
+        ot: npt.NDArray[np.int32],
+    ) -> None:
+        """Fold in the next rows: arrival, type code, input and output tokens."""
+        _gaps(arrival, types, self.first, self.last, self.squares, self.bins)
+        for us, line in self.windows.items():
+            line.reach(int(arrival[0]) // us, int(arrival[-1]) // us)
+            _windows(line.held, line.first, us, arrival, types, it, ot)
+
+    def merge(self, later: Arrivals) -> None:
+        """Fold in the adjacent, later slice; the gaps across the border are added."""
+        for scope in np.flatnonzero((self.last >= 0) & (later.first >= 0)):
+            gap = int(later.first[scope] - self.last[scope])
+            moments.add_square(self.squares[scope], gap)
+            self.bins[scope, log_bin(gap / 1e6)] += 1
+        self.first = np.where(self.first < 0, later.first, self.first)
+        self.last = np.where(later.last < 0, self.last, later.last)
+        moments.added(self.squares, later.squares)
+        self.bins += later.bins
+        for us, line in self.windows.items():
+            line.merge(later.windows[us])
+
+    def gaps(self, scope: int) -> Gaps:
+        """The gaps of scope 0 (all) or 1 + type."""
+        bins = self.bins[scope]
+        requests = int(bins.sum()) + (1 if self.first[scope] >= 0 else 0)
+        span = int(self.last[scope] - self.first[scope])
+        return Gaps(requests, span, moments.as_int(self.squares[scope]), bins)
+
+    def counts(self, us: int, scope: int) -> Ints | None:
+        """int64[windows, 3] from time 0 to the last request: requests, input, output; None if left out.
+
+        scope  0 (all) or 1 + type
+        """
+        if us not in self.windows:
+            return None
+        line = self.windows[us]
+        own = line.held.sum(axis=1) if scope == 0 else line.held[:, scope - 1]
+        return np.concatenate([np.zeros((max(line.first, 0), 3), np.int64), own])

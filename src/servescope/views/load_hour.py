@@ -1,0 +1,110 @@
+"""`load_hour`: requests and tokens by hour and endpoint group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from servescope import schema
+from servescope.kernels.jit import kernel
+from servescope.tables import table
+from servescope.views.clock import HOUR_US
+from servescope.views.sketch import TIMES, Context, View, held, int32, int64
+from servescope.views.timeline import Timeline
+
+if TYPE_CHECKING:
+    from servescope.result import Table
+    from servescope.trace import Batch
+
+GROUPS = ("chat", "chat_stream", "completion", "completion_stream", "other")
+OTHER = 4
+COLUMNS = ("arrival_us", "endpoint", "completed_us", "input_tokens", "output_tokens")
+DOC = (
+    "Requests by hour of the trace clock and endpoint group (none of the four: other). Tokens are "
+    "those of requests that completed, unknown counts as 0, in the hour of their arrival."
+)
+
+
+@kernel
+def _fold(
+    cells: npt.NDArray[np.int64],
+    first_hour: int,
+    clock_us: int,
+    arrival: npt.NDArray[np.int64],
+    endpoint: npt.NDArray[np.int32],
+    groups: npt.NDArray[np.int64],
+    completed: npt.NDArray[np.int64],
+    always: bool,
+    it: npt.NDArray[np.int32],
+    ot: npt.NDArray[np.int32],
+) -> None:
+    """Count rows in cells, int64[hours, 5, 4], modified.
+
+    groups  int64[endpoints + 1], group of an endpoint code, of null at the end
+    always  every request counts as completed
+    """
+    for i in range(len(arrival)):
+        cell = cells[(clock_us + arrival[i]) // HOUR_US - first_hour, groups[endpoint[i]]]
+        cell[0] += 1
+        if always or completed[i] != schema.NULL_INT64:
+            cell[1] += 1
+            cell[2] += it[i] if it[i] != schema.NULL_INT32 else 0
+            cell[3] += ot[i] if ot[i] != schema.NULL_INT32 else 0
+
+
+@dataclass
+class LoadHour:
+    """hours: int64[hours, groups, 4]: requests, completed, input tokens, output tokens."""
+
+    context: Context
+    hours: Timeline = field(default_factory=lambda: Timeline((len(GROUPS), 4)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it reads."""
+        return held(self.context, COLUMNS)
+
+    def update(self, batch: Batch) -> None:
+        """Fold in the next rows."""
+        clock_us = self.context.meta.origin.clock_us
+        arrival = int64(batch, "arrival_us")
+        self.hours.reach((clock_us + int(arrival[0])) // HOUR_US, (clock_us + int(arrival[-1])) // HOUR_US)
+        texts = self.context.texts.get("endpoint", ())
+        groups = np.array([GROUPS.index(t) if t in GROUPS else OTHER for t in texts] + [OTHER], np.int64)
+        _fold(
+            self.hours.held, self.hours.first, clock_us, arrival, int32(batch, "endpoint"), groups,
+            int64(batch, "completed_us"), not self.context.has("completed_us"),
+            int32(batch, "input_tokens"), int32(batch, "output_tokens"),
+        )  # fmt: skip
+
+    def merge(self, later: LoadHour) -> None:
+        """Fold in the adjacent, later slice."""
+        self.hours.merge(later.hours)
+
+    def tables(self) -> list[Table]:
+        """`load_hour`."""
+        hour, group = np.nonzero(self.hours.held[:, :, 0])
+        values = self.hours.held[hour, group]
+        nothing = [None] * len(hour)
+        columns = {
+            "hour": (pa.int64(), hour + self.hours.first),
+            "endpoint_group": (pa.string(), np.array(GROUPS, object)[group]),
+            "requests": (pa.int64(), values[:, 0]),
+            "completed_requests": (pa.int64(), values[:, 1]),
+            "it_sum_completed": (
+                pa.int64(),
+                values[:, 2] if self.context.has("input_tokens") else nothing,
+            ),
+            "ot_sum_completed": (
+                pa.int64(),
+                values[:, 3] if self.context.has("output_tokens") else nothing,
+            ),
+        }
+        return [table("load_hour", columns, DOC)]
+
+
+VIEW = View("load_hour", COLUMNS, {"load_hour": (TIMES,)}, LoadHour, filters=("completed_us",))

@@ -1,0 +1,127 @@
+"""What a view is: a sketch that folds in batches, merges with the next slice, and ends in tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from servescope import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from servescope.result import Table
+    from servescope.trace import Batch, TraceMeta
+
+WINDOWS_S = (10.0, 300.0)
+
+
+@dataclass(frozen=True)
+class ViewOptions:
+    """What a user may choose.
+
+    windows_s   lengths of the windows of `rate`, seconds; whole microseconds
+    highlights  texts of the models with lines of their own; () = the top 3 by requests
+    """
+
+    windows_s: tuple[float, ...] = WINDOWS_S
+    highlights: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Context:
+    """What is known before the scan, the same for every slice.
+
+    meta        facts of the trace
+    rows        number of requests
+    last_us     last arrival
+    texts       category -> its texts by code, for the categories that the wanted views read
+    highlights  codes of the highlighted models, heaviest first
+    options     choices of the user
+    """
+
+    meta: TraceMeta
+    rows: int
+    last_us: int
+    texts: Mapping[str, Sequence[str]]
+    highlights: tuple[int, ...] = ()
+    options: ViewOptions = ViewOptions()
+
+    def has(self, column: str) -> bool:
+        """Whether the source states this column."""
+        return column in self.meta.columns
+
+
+class Sketch(Protocol):
+    """The state of a view over a run of rows: whole numbers only, so that merging is associative."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it reads."""
+        ...
+
+    def update(self, batch: Batch) -> None:
+        """Fold in the next rows. Changes the sketch."""
+        ...
+
+    def merge(self, later: Any) -> None:
+        """Fold in the sketch of the adjacent, later slice. Changes this one, may use up `later`."""
+        ...
+
+    def tables(self) -> list[Table]:
+        """The finished result tables."""
+        ...
+
+
+TIMES = "arrival times"
+
+
+def no_notes(context: Context) -> list[str]:
+    """The notes of a view that has nothing to say before the scan."""
+    return []
+
+
+@dataclass(frozen=True)
+class View:
+    """A plug-in: one scan's worth of tables that share their state.
+
+    name     of the view, unique
+    columns  all that it may read; columns that the source lacks are not read
+    tables   table that it makes -> the columns (or TIMES) without which it is left out with a note
+    new      an empty sketch
+    ordered  it needs all rows in order and runs unsliced
+    filters  columns of its row filters: where the source lacks one, the condition counts as true
+    notes    what to tell the reader, known before the scan
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    tables: Mapping[str, tuple[str, ...]]
+    new: Callable[[Context], Sketch]
+    ordered: bool = False
+    filters: tuple[str, ...] = ()
+    notes: Callable[[Context], list[str]] = no_notes
+
+
+def held(context: Context, columns: Sequence[str]) -> tuple[str, ...]:
+    """Those of the columns that the source states; arrival is always there."""
+    return tuple(name for name in columns if name in schema.REQUIRED or context.has(name))
+
+
+def int32(batch: Batch, name: str) -> npt.NDArray[np.int32]:
+    """A column as int32[rows], all null where the batch lacks it."""
+    if name in batch.columns:
+        return batch.columns[name].astype(np.int32, copy=False)
+    null = schema.BY_NAME[name].null
+    return np.full(batch.rows, schema.NULL_INT32 if null is None else null, np.int32)
+
+
+def int64(batch: Batch, name: str) -> npt.NDArray[np.int64]:
+    """A column as int64[rows], all null where the batch lacks it."""
+    if name in batch.columns:
+        return batch.columns[name].astype(np.int64, copy=False)
+    null = schema.BY_NAME[name].null
+    return np.full(batch.rows, schema.NULL_INT64 if null is None else null, np.int64)

@@ -1,0 +1,97 @@
+"""`user_share`: how much of the traffic the heaviest users make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from servescope import schema
+from servescope.kernels.jit import kernel
+from servescope.tables import ratio, stacked
+from servescope.views.sketch import Context, View, held, int32
+
+if TYPE_CHECKING:
+    from servescope.result import Table
+    from servescope.trace import Batch
+
+COLUMNS = ("arrival_us", "user", "input_tokens")
+TOP = 20
+DOC = (
+    "The 20 heaviest users by requests, then the sum of the others, of requests without a user, and of all "
+    "(rank is null for sums). Shares are of all requests and of all input tokens, unknown as 0."
+)
+
+
+@kernel
+def _fold(counts: npt.NDArray[np.int64], user: npt.NDArray[np.int32], it: npt.NDArray[np.int32]) -> None:
+    """Count rows in counts, int64[users + 1, 2] (requests, input tokens; no user last), modified."""
+    for i in range(len(user)):
+        counts[user[i], 0] += 1
+        counts[user[i], 1] += it[i] if it[i] != schema.NULL_INT32 else 0
+
+
+@dataclass
+class UserShare:
+    """counts int64[users + 1, 2]."""
+
+    context: Context
+    counts: npt.NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.counts = np.zeros((len(self.context.texts.get("user", ())) + 1, 2), np.int64)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it reads."""
+        return held(self.context, COLUMNS)
+
+    def update(self, batch: Batch) -> None:
+        """Fold in the next rows."""
+        _fold(self.counts, int32(batch, "user"), int32(batch, "input_tokens"))
+
+    def merge(self, later: UserShare) -> None:
+        """Fold in the adjacent, later slice."""
+        self.counts += later.counts
+
+    def tables(self) -> list[Table]:
+        """`user_share`."""
+        known, nobody = self.counts[:-1], self.counts[-1]
+        order = np.argsort(-known[:, 0], kind="stable")
+        texts = self.context.texts.get("user", ())
+        rows: list[tuple[int | None, str, npt.NDArray[np.int64]]] = [
+            (rank, texts[at], known[at]) for rank, at in enumerate(order[:TOP].tolist(), 1)
+        ]
+        if len(order) > TOP:
+            rows.append((None, "(other users)", known[order[TOP:]].sum(axis=0)))
+        if nobody[0]:
+            rows.append((None, "(no user)", nobody))
+        total = self.counts.sum(axis=0)
+        rows.append((None, "(all)", total))
+        columns = {
+            "rank": pa.int64(),
+            "user": pa.string(),
+            "requests": pa.int64(),
+            "request_share": pa.float64(),
+            "input_tokens": pa.int64(),
+            "input_share": pa.float64(),
+        }
+        has = self.context.has("input_tokens")
+        values = [
+            (
+                rank,
+                user,
+                int(own[0]),
+                ratio(int(own[0]), int(total[0])),
+                int(own[1]) if has else None,
+                ratio(int(own[1]), int(total[1])) if has else None,
+            )
+            for rank, user, own in rows
+        ]
+        return [stacked("user_share", columns, values, DOC)]
+
+
+VIEW = View("user_share", COLUMNS, {"user_share": ("user",)}, UserShare)
