@@ -18,11 +18,23 @@ __all__ = [
     "info",
     "read",
     "report",
+    "report_from",
     "views",
 ]
 
 if TYPE_CHECKING:
-    from servescope.api import check, convert, demo, export, fingerprint, info, read, report, views
+    from servescope.api import (
+        check,
+        convert,
+        demo,
+        export,
+        fingerprint,
+        info,
+        read,
+        report,
+        report_from,
+        views,
+    )
 
 
 def __getattr__(name: str) -> object:

@@ -7,6 +7,7 @@ whole or not at all.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from servescope.files import PathLike, atomic, refuse_target, size_bytes, write_
 from servescope.formats.format import ReadOptions
 from servescope.formats.read import read_trace
 from servescope.ledger import Ledger
-from servescope.rejects import rejects_table, write_rejects
+from servescope.rejects import rejects_table, without_values, write_rejects
 from servescope.result import Result, Table, write_tables
 from servescope.trace import Trace
 
@@ -47,7 +48,7 @@ def read(*sources: PathLike, **options: Any) -> Trace:
 
 def info(trace: TraceLike) -> Result:
     """The facts of a trace: table `facts`, one row; `rejects` after a skipping read."""
-    from servescope.views import run_views
+    from servescope.views.scan import run_views
 
     whole = _trace(trace)
     tables, _, _ = run_views(whole, ["facts"])
@@ -98,6 +99,46 @@ def export(
     whole = _trace(trace)
     notes = exports.export(whole, Path(out), to=to, lossy=lossy, delta_prompts=delta_prompts)
     return _written("export", whole, out, notes=notes, to=to, lossy=lossy, delta_prompts=delta_prompts)
+
+
+def fingerprint(
+    *log: PathLike,
+    out: PathLike,
+    tokenizer: PathLike,
+    key_file: PathLike,
+    chat_template: PathLike | None = None,
+    no_chat_template: bool = False,
+    block_tokens: int = 16,
+    keep_ids: bool = False,
+    **options: Any,
+) -> Result:
+    """Turn a log with messages into a canonical trace with keyed, chained block ids; no text leaves.
+
+    log               one or more sources (litellm, openai_log, sharegpt)
+    tokenizer         a local tokenizer.json
+    key_file          file with the secret of at least 16 bytes; equal keys make ids comparable
+    chat_template     Jinja file or tokenizer_config.json; or else `no_chat_template`
+    keep_ids          keep users, sessions and request ids, which are replaced by keyed stand-ins otherwise
+    options           fields of `ReadOptions`
+
+    Rejected rows are listed without their values, which may hold text.
+    """
+    from servescope.fingerprint import fingerprint as write_fingerprint
+    from servescope.fingerprint import read_key
+
+    refuse_target(out, folder=False)
+    trace = write_fingerprint(
+        [os.fspath(source) for source in log],
+        Path(out),
+        tokenizer=os.fspath(tokenizer),
+        key=read_key(os.fspath(key_file)),
+        chat_template=None if chat_template is None else os.fspath(chat_template),
+        no_chat_template=no_chat_template,
+        block_tokens=block_tokens,
+        keep_ids=keep_ids,
+        options=ReadOptions(**options),
+    )
+    return _written("fingerprint", replace(trace, rejects=without_values(trace.rejects)), out)
 
 
 def views(
@@ -151,7 +192,7 @@ def report(trace: TraceLike, *, out: PathLike, figures: bool = True, **options: 
     with atomic(out) as part:
         write_tables(result.tables, part / "tables")
         write_atomic(part / "report.json", _saved_document(result, whole))
-        render(part, figures=figures)
+        render(part)
     write_rejects(whole.rejects, out)
     return result
 
@@ -165,7 +206,7 @@ def report_from(folder: PathLike, *, figures: bool = True) -> Result:
     from servescope.report.saved import read_saved
 
     saved = read_saved(Path(folder))
-    render(Path(folder), figures=figures)
+    render(Path(folder))
     document = saved.document
     ledger = Ledger(**document["ledger"])
     return Result("report", document["inputs"], ledger, document["notes"], saved.tables)
@@ -210,7 +251,8 @@ def _run_views(
     trace: Trace, names: Sequence[str], options: Mapping[str, Any]
 ) -> tuple[list[Table], list[str], Table]:
     """Tables and notes of the views, and the scan's timing, which differs from run to run."""
-    from servescope.views import ViewOptions, run_views
+    from servescope.views.scan import run_views
+    from servescope.views.sketch import ViewOptions
 
     shape = {name: tuple(options[name]) for name in ("windows_s", "highlights") if options.get(name)}
     tables, notes, timing = run_views(

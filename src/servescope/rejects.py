@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,11 @@ import msgspec
 import pyarrow as pa
 
 from servescope.files import atomic
+from servescope.ledger import Rejects
 from servescope.result import Table
 
 if TYPE_CHECKING:
     from servescope.files import PathLike
-    from servescope.ledger import Rejects
 
 FIELDS = ("file", "line", "field", "value", "reason", "remedy")
 DOC = "One row left out by --on-bad-row skip: where it stands, what is wrong with it, what can be done."
@@ -25,6 +26,14 @@ def rejects_table(rejects: Rejects) -> Table:
     """The faults as the table `rejects`: file, line, field, value, reason, remedy."""
     rows = [{name: getattr(fault, name) for name in FIELDS} for fault in rejects.faults]
     return Table("rejects", pa.Table.from_pylist(rows, SCHEMA), DOC)
+
+
+def without_values(rejects: Rejects) -> Rejects:
+    """The same faults without the offending values, which may hold text of a prompt."""
+    bare = Rejects()
+    bare.faults = [replace(fault, value="") for fault in rejects.faults]
+    bare.total = rejects.total
+    return bare
 
 
 def write_rejects(rejects: Rejects, out: PathLike) -> Path | None:

@@ -71,4 +71,55 @@ def export(
     show(api.export(trace, out=out, to=to, lossy=lossy, delta_prompts=delta_prompts), json=json)
 
 
-COMMANDS = (convert, export)
+@with_reading
+def fingerprint(
+    logs: Annotated[
+        list[str],
+        typer.Argument(metavar="LOG...", help="Logs with messages, read as one.", show_default=False),
+    ],
+    *,
+    out: Out,
+    tokenizer: Annotated[
+        str, typer.Option(metavar="FILE", help="Local tokenizer.json of the model.", show_default=False)
+    ],
+    key_file: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE", help="Your secret, at least 16 bytes; it is not stored.", show_default=False
+        ),
+    ],
+    chat_template: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Jinja file, or tokenizer_config.json, of the model.")
+    ] = None,
+    no_chat_template: Annotated[
+        bool, typer.Option("--no-chat-template", help="Join messages as plain lines instead.")
+    ] = False,
+    block_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens per block.")] = 16,
+    keep_ids: Annotated[
+        bool, typer.Option("--keep-ids", help="Keep users, sessions and request ids as logged.")
+    ] = False,
+    reading: Reading,
+    json: Json = False,
+) -> None:
+    """Turn logged messages into keyed block ids.
+
+    The result is a canonical trace with block ids, so that every block feature works; no text leaves.
+
+    Example: servescope fingerprint log.jsonl -o t.parquet --tokenizer t.json --key-file k --chat-template c.jinja
+    """
+    from servescope import api
+
+    with progress_bar("reading") as progress:
+        result = api.fingerprint(
+            *logs,
+            out=out,
+            key_file=key_file,
+            chat_template=chat_template,
+            no_chat_template=no_chat_template,
+            keep_ids=keep_ids,
+            **{**reading, "progress": progress, "tokenizer": tokenizer, "block_tokens": block_tokens},
+        )
+    show(result, json=json)
+
+
+COMMANDS = (convert, export, fingerprint)
