@@ -127,8 +127,8 @@ class Assembler:
         A row whose stated parent does not come earlier is bad: it stops a strict read
         (BadRowError) and is left out of a skipping one. Changes `rejects` and the ledger.
         """
+        self._drop_unstated()
         order = self._without_early_children(self._order(), rejects)
-        self.context.ledger.kept = self.rows
         values = {name: _joined(parts, order) for name, parts in self.columns.items()}
         values["source_row"] = _joined(self.lines, order)
         times = values.pop("time_ns", None)
@@ -156,6 +156,14 @@ class Assembler:
             session_names=session_names,
         )
         return Trace(meta, held.parts(), rejects)
+
+    def _drop_unstated(self) -> None:
+        """Forget optional columns without a value: the source lacks them, whatever its schema says."""
+        for name in self.context.optional & self.columns.keys():
+            if all(_is_null(name, part).all() for part in self.columns[name]):
+                del self.columns[name]
+        if "parent_key" not in self.columns:
+            self.columns.pop("own_key", None)
 
     def _order(self) -> npt.NDArray[np.int64] | None:
         """Stable order by time, None where it is the source's. Notes the disorder."""
@@ -220,6 +228,7 @@ class Assembler:
             self.context.ledger.drop(found.rule)
             rejects.add(found)
         self.rows -= int(early.sum())
+        self.context.ledger.kept -= int(early.sum())
         return kept_order[~early]
 
     def _times(self, values: dict[str, Any], times: npt.NDArray[np.int64] | None, origin: Origin) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from servescope.formats.prompts import PromptEncoder
     from servescope.formats.source import Source
     from servescope.trace import Trace
 
@@ -38,6 +39,8 @@ class ReadOptions:
     delta_prompts          input counts hold only what is new since the parent's answer
     reorder_window_s       disorder up to this many seconds is sorted while streaming in place
     progress               called with (bytes read so far, bytes in all, None where unknown)
+    prompts                set by `fingerprint` alone: turns prompts into block ids while the text is
+                           at hand, so that no text is handed on
     """
 
     format: str | None = None
@@ -53,6 +56,7 @@ class ReadOptions:
     delta_prompts: bool = False
     reorder_window_s: float = 0.0
     progress: Callable[[int, int | None], None] | None = None
+    prompts: PromptEncoder | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,8 @@ class Chunk:
     block_lengths  int32[n], blocks of each row, -1 where the row states none
     faults    index into the rows -> what is wrong; the reader stops there or leaves the row out.
               A bad row still has a (meaningless) value in every column and a block_lengths entry
+    items     source items the chunk stands for, where an item holds any number of requests
+              (the ledger counts items, a fault stands for one); None: each row is an item
     """
 
     lines: npt.NDArray[np.int64]
@@ -111,6 +117,7 @@ class Chunk:
     blocks: npt.NDArray[np.uint64] | None = None
     block_lengths: npt.NDArray[np.int32] | None = None
     faults: dict[int, Fault] = field(default_factory=dict)
+    items: int | None = None
 
     @property
     def rows(self) -> int:
@@ -127,6 +134,7 @@ class Context:
     decisions     how units, zones and ids were decided, one sentence each
     origin        kind of `trace.Origin`
     block_tokens  tokens per block, set by a format with blocks
+    optional      columns of `Chunk` that count as absent if no row of the trace has a value
     state         what a format carries from one source to the next (ids seen, clocks)
     """
 
@@ -135,6 +143,7 @@ class Context:
     decisions: list[str] = field(default_factory=list)
     origin: str = "relative"
     block_tokens: int | None = None
+    optional: frozenset[str] = frozenset()
     state: dict[str, Any] = field(default_factory=dict)
 
     def decide(self, sentence: str) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from servescope.formats.format import Context
     from servescope.formats.source import Source
 
-R = TypeVar("R", bound=msgspec.Struct)
+R = TypeVar("R")  # a msgspec struct, or a plain object where keys vary
 
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _PATH = re.compile(r" - at `(?:key in )?\$\.?([^`]*)`")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from servescope import formats
@@ -67,6 +68,8 @@ def _read_rows(chosen: Format, sources: list[Source], context: Context) -> Trace
     if not read:
         raise DataError(f"{sources[0].name}: no rows. Is the file empty, or not {chosen.name}?")
     trace = assembler.trace(chosen.name, [source.digest() for source in sources], rejects)
+    if not trace.rows and context.ledger.kept:
+        raise DataError(f"{sources[0].name}: no request in any of {read:,} {context.ledger.unit}s.")
     if not trace.rows:
         first = rejects.faults[0].message() if rejects.faults else ""
         raise DataError(f"none of {read:,} rows could be kept. The first: {first}")
@@ -75,9 +78,13 @@ def _read_rows(chosen: Format, sources: list[Source], context: Context) -> Trace
 
 def _account(chunk: Chunk, context: Context, rejects: Rejects) -> None:
     """Count the rows of a chunk; stop at the first fault, or list it as rejected."""
-    context.ledger.read += chunk.rows
+    items = chunk.rows if chunk.items is None else chunk.items
+    context.ledger.read += items
+    context.ledger.kept += items - len(chunk.faults)
     for index in sorted(chunk.faults):
         fault = chunk.faults[index]
+        if context.options.prompts is not None:
+            fault = replace(fault, value="")  # a value may be somebody's prompt
         if context.options.on_bad_row == "strict":
             raise BadRowError(fault)
         context.ledger.drop(fault.rule)
