@@ -64,8 +64,8 @@ def restore(values: dict[str, Any], orphan: npt.NDArray[np.bool_] | None, contex
     ledger = context.ledger
     if orphan is None and ledger.dropped:
         raise DataError(
-            f"{sum(ledger.dropped.values()):,} rows were rejected, and with --delta-prompts the later "
-            "prompts of their sessions cannot be restored without them. Mend the rows."
+            f"rejected rows: {sum(ledger.dropped.values()):,}. With --delta-prompts the later prompts of "
+            "their sessions cannot be restored without them. Mend the rows."
         )
     new = values["input_tokens"].astype(np.int64)
     outputs = values["output_tokens"] if "output_tokens" in values else np.full(len(new), UNKNOWN)

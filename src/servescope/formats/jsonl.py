@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
@@ -80,7 +80,8 @@ def explain(source: Source, line_number: int, line: bytes, error: Exception) -> 
     if isinstance(error, RecursionError):
         return fault(source, line_number, "", None, "invalid JSON, nested too deeply", rule="invalid_json")
     found = _BYTE.search(text)
-    column = int(found[1]) + 1 if found else len(line) + 1
+    # msgspec counts the bytes before the fault, but for trailing text one more
+    column = int(found[1]) + ("trailing characters" not in text) if found else len(line) + 1
     reason = f"invalid JSON at column {column}"
     if "truncated" in text:
         reason += " (the line ends too early)"
@@ -104,11 +105,12 @@ def _explain_type(source: Source, line_number: int, line: bytes, text: str) -> F
     if "out of range" in text:
         reason = "number out of range"
     value = _lookup(line, where)
-    if got == "null" and value is None:
-        value = "null"
     top = re.split(r"[.\[]", where)[0]
     name = where if "." in where else top
-    return fault(source, line_number, name, value, reason, rule="wrong_type")
+    found = fault(source, line_number, name, value, reason, rule="wrong_type")
+    if isinstance(value, bool) or (value is None and got == "null"):
+        return replace(found, value=msgspec.json.encode(value).decode())
+    return found
 
 
 def _expected(text: str) -> tuple[str, str]:
