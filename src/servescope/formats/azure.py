@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from servescope import schema
 from servescope.errors import UsageError
 from servescope.formats.columns import INT16_MAX, Caster, Clock, counts
 from servescope.formats.csvrows import CsvRows, read_csv, read_header
@@ -45,6 +48,7 @@ def chunks(source: Source, context: Context) -> Iterator[Chunk]:
         raise UsageError("Azure traces hold calendar times; --time-unit does not apply to them.")
     context.origin = "calendar"
     context.decide("TIMESTAMP is calendar time (fixed by the format); offsets are applied")
+    context.optional |= {"image_count"}  # so that old and new files go into one trace
     names = [*COLUMNS, IMAGES] if IMAGES in header.names else list(COLUMNS)
     clock, zones = Clock(), Zones()
     for piece in read_csv(source, context, header, names):
@@ -60,8 +64,11 @@ def _chunk(source: Source, piece: CsvRows, clock: Clock, zones: Zones) -> Chunk:
         "input_tokens": counts(caster, "ContextTokens", read["ContextTokens"], least=1, required=True),
         "output_tokens": counts(caster, "GeneratedTokens", read["GeneratedTokens"]),
     }
-    if IMAGES in read:
-        columns["image_count"] = counts(caster, IMAGES, read[IMAGES], most=INT16_MAX)
+    columns["image_count"] = (
+        counts(caster, IMAGES, read[IMAGES], most=INT16_MAX)
+        if IMAGES in read
+        else np.full(len(piece.lines), schema.NULL_INT32, np.int32)
+    )
     return Chunk(piece.lines, columns, clock.base_ns or 0, faults=piece.faults)
 
 

@@ -55,6 +55,7 @@ def chunks(source: Source, context: Context) -> Iterator[Chunk]:
     context.decide("a request with 0 response tokens failed, any other is ok")
     context.decide("Log Type is the request type, as its text stands")
     context.decide("an empty Session ID means no session")
+    context.optional |= {"completed_ns", "session_key"}  # so that old and new files go into one trace
     clock = Clock()
     names = [*COLUMNS, *(name for name in OPTIONAL if name in header.names)]
     for piece in read_csv(source, context, header, names):
@@ -76,11 +77,14 @@ def _chunk(source: Source, context: Context, piece: CsvRows, clock: Clock, unit:
         "request_type": _known(read["Log Type"]),
         "status": _status(outputs),
     }
+    rows = len(piece.lines)
     if "Elapsed time" in read:
         elapsed = durations_ns(caster, "Elapsed time", read["Elapsed time"], unit)
         columns["completed_ns"] = end_of(times, elapsed)
-    if "Session ID" in read:
-        columns["session_key"] = _known(read["Session ID"])
+    else:
+        columns["completed_ns"] = np.full(rows, schema.NULL_INT64, np.int64)
+    known = "Session ID" in read
+    columns["session_key"] = _known(read["Session ID"]) if known else pa.nulls(rows, pa.string())
     _note_totals(context, caster, inputs, outputs, totals)
     return Chunk(piece.lines, columns, clock.base_ns or 0, faults=piece.faults)
 
