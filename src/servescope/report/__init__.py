@@ -1,0 +1,1 @@
+"""The report: a page, figures and plain lines, drawn from saved result tables alone."""

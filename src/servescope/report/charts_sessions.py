@@ -1,0 +1,104 @@
+"""Figures of stated sessions: turns, the pause before a follow-up, what a follow-up adds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+
+from servescope.report.charts_lengths import exceedance, quantile, thin
+from servescope.report.figure import SHORT, Drawing, NotDrawn, chart, colour, number, percent, ticks
+
+if TYPE_CHECKING:
+    from servescope.report.saved import Saved
+
+PAUSES = {
+    "think_time": "after its end",
+    "start_gap": "after its start",
+}
+
+
+def _tail(rows: list[dict[str, Any]], x: str, y: str) -> alt.Chart:
+    low, high = min(row["x"] for row in rows), max(row["x"] for row in rows)
+    drawn: alt.Chart = (
+        chart(rows)
+        .mark_line(interpolate="step-before", point={"size": 18} if len(rows) < 40 else False)
+        .encode(
+            x=alt.X("x:Q", title=x)
+            .scale(type="log", nice=False)
+            .axis(values=ticks(low, high), labelExpr=SHORT),
+            y=alt.Y("y:Q", title=y)
+            .scale(type="log", nice=False, domainMax=1)
+            .axis(values=ticks(min(row["y"] for row in rows), 1), format="~g"),
+            tooltip=[alt.Tooltip("x:Q", format=",.0f"), alt.Tooltip("y:Q", format=".4~f")],
+        )
+    )
+    return drawn
+
+
+def turns(saved: Saved) -> Drawing:
+    """Share of sessions with at least so many turns."""
+    bins = [{"bin_low": row["turns"], "count": row["sessions"]} for row in saved.rows("turns")]
+    points = thin(exceedance(bins))
+    rows = [{"x": x, "y": float(f"{y:.5g}")} for x, y in points]
+    total = sum(row["count"] for row in bins)
+    single = sum(row["count"] for row in bins if row["bin_low"] == 1)
+    says = (
+        f"{number(total)} sessions; {percent(single / total)} have a single turn, "
+        f"the longest has {number(max(row['bin_low'] for row in bins))}."
+    )
+    return Drawing(_tail(rows, "turns of a session", "share of sessions ≥ x"), says)
+
+
+def pauses(saved: Saved) -> Drawing:
+    """Share of follow-ups that come within a time after their parent's end, and its start."""
+    rows: list[dict[str, Any]] = []
+    says = []
+    for table, name in PAUSES.items():
+        bins = sorted(saved.rows(table), key=lambda row: float(row["bin_low"]))
+        total, seen = sum(row["count"] for row in bins), 0
+        for row in bins:
+            seen += row["count"]
+            if row["bin_high"] > 0:
+                rows.append({"x": row["bin_high"], "y": round(seen / total, 5), "series": name})
+        if total:
+            says.append(f"{number(quantile(bins, 0.5))} s {name} ({number(total)} follow-ups)")
+    if not rows:
+        raise NotDrawn("no request in the trace has its parent in the trace")
+    names = [name for name in PAUSES.values() if any(row["series"] == name for row in rows)]
+    drawn = (
+        chart(rows)
+        .mark_line(interpolate="step-after")
+        .encode(
+            x=alt.X("x:Q", title="seconds after the parent")
+            .scale(type="log", nice=False)
+            .axis(values=ticks(min(r["x"] for r in rows), max(r["x"] for r in rows)), format="~g"),
+            y=alt.Y("y:Q", title="share of follow-ups ≤ x").axis(format="%"),
+            color=colour(names),
+            tooltip=["series:N", alt.Tooltip("x:Q", format=",.3~f"), alt.Tooltip("y:Q", format=".1%")],
+        )
+    )
+    remark = "" if saved.has("think_time") else "Without the ends of requests only starts can be compared."
+    gaps = {row["metric"]: row for row in saved.rows("turn_gap_stats")}
+    overlapping = (gaps.get("think_time") or {}).get("overlapping")
+    if overlapping:
+        remark = f"{number(overlapping)} follow-ups came before their parent ended and are left out."
+    return Drawing(drawn, f"A follow-up comes, in the median, {' and '.join(says)}.", remark)
+
+
+def new_tokens(saved: Saved) -> Drawing:
+    """Share of follow-ups that add at least so many tokens to the conversation."""
+    bins = saved.rows("new_tokens")
+    points = thin(exceedance(bins))
+    rows = [{"x": x, "y": float(f"{y:.5g}")} for x, y in points if x > 0]
+    if not rows:
+        raise NotDrawn("no follow-up adds a known number of tokens")
+    growth = saved.row("growth")
+    says = f"A follow-up adds about {number(quantile(bins, 0.5))} tokens in the median."
+    if growth.get("new_tokens") and growth.get("input_tokens"):
+        share = growth["new_tokens"] / growth["input_tokens"]
+        says += f" {percent(share)} of all input tokens of sessions are new; the rest repeats the history."
+    remark = ""
+    if growth.get("shortened"):
+        remark = f"{number(growth['shortened'])} follow-ups are shorter than their history and are left out."
+    return Drawing(_tail(rows, "new tokens of a follow-up", "share of follow-ups ≥ x"), says, remark)

@@ -1,0 +1,140 @@
+"""What a finished run left in its folder, and how figures read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from servescope.errors import DataError, UsageError
+from servescope.result import Table, read_tables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ALL = "*"  # the scope of the whole trace in tables by type
+
+
+@dataclass(frozen=True)
+class Saved:
+    """Saved result tables with the document that was written beside them.
+
+    tables    name -> table
+    document  the JSON document: command, version, inputs, ledger, notes, meta
+    """
+
+    tables: dict[str, Table] = field(default_factory=dict)
+    document: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """Facts about the source: format, sources, decisions, origin, blocks, columns."""
+        return self.document.get("meta") or {}
+
+    @property
+    def calendar(self) -> bool:
+        """Whether hours and days of the trace are those of a real calendar."""
+        return (self.meta.get("origin") or {}).get("kind") == "calendar"
+
+    def has(self, table: str, *columns: str) -> bool:
+        """Whether the table is there, has rows and has these columns."""
+        found = self.tables.get(table)
+        if found is None or not found.data.num_rows:
+            return False
+        return set(columns) <= set(found.data.column_names)
+
+    def arrow(self, table: str) -> pa.Table:
+        """The rows of a table. Raises KeyError."""
+        return self.tables[table].data
+
+    def rows(self, table: str, **equal: object) -> list[dict[str, Any]]:
+        """The rows of a small table whose columns have the given values; [] where there is none."""
+        if not self.has(table, *equal):
+            return []
+        data = self.arrow(table)
+        for column, value in equal.items():
+            data = data.filter(pc.equal(data[column], pa.scalar(value, data[column].type)))
+        return data.to_pylist()  # type: ignore[no-any-return]
+
+    def row(self, table: str, **equal: object) -> dict[str, Any]:
+        """The first such row, or {}."""
+        found = self.rows(table, **equal)
+        return found[0] if found else {}
+
+    def columns(self) -> set[str]:
+        """Canonical columns that the source has."""
+        return set(self.meta.get("columns") or [])
+
+    def types(self) -> list[str]:
+        """Request types, most requests first (ties by name); [] where the trace has none."""
+        rows = [row for row in self.rows("type_summary") if row["request_type"] != ALL]
+        rows.sort(key=lambda row: (-(row["requests"] or 0), str(row["request_type"])))
+        return [str(row["request_type"]) for row in rows]
+
+
+def saved_of(tables: dict[str, Table], document: dict[str, Any]) -> Saved:
+    """Results as figures and lines read them: every text in them made printable.
+
+    Names come from the trace. Characters that steer a terminal, break a line or reverse the
+    writing would otherwise reach the page, and some break the chart library's expressions.
+    """
+    return Saved({name: _printable_table(table) for name, table in tables.items()}, _printable(document))
+
+
+def printable(text: str) -> str:
+    """The text with every character that is not printable written as its escape.
+
+    >>> printable("a" + chr(27) + "[31m")
+    'a\\\\x1b[31m'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _printable(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {printable(str(key)): _printable(part) for key, part in value.items()}
+    return [_printable(part) for part in value] if isinstance(value, list) else value
+
+
+def _printable_table(table: Table) -> Table:
+    data = table.data
+    for index, part in enumerate(data.schema):
+        if pa.types.is_dictionary(part.type):
+            data = data.set_column(index, part.name, data.column(index).cast(part.type.value_type))
+        if pa.types.is_string(data.schema.field(index).type):
+            found = [text for text in pc.unique(data.column(index)).to_pylist() if text is not None]
+            if not all(text.isprintable() for text in found):
+                texts = [None if t is None else printable(t) for t in data.column(index).to_pylist()]
+                data = data.set_column(index, part.name, pa.array(texts, pa.string()))
+    return Table(table.name, data, printable(table.doc))
+
+
+def read_saved(folder: Path) -> Saved:
+    """Read `folder/tables/*.parquet` and `folder/report.json`.
+
+    Raises UsageError where they are not there, DataError where they cannot be read.
+    """
+    document, tables = folder / "report.json", folder / "tables"
+    for path in (document, tables):
+        if not path.exists():
+            raise UsageError(
+                f"{path}: not found. Name a folder that `servescope report TRACE -o DIR` wrote, "
+                "with report.json and tables/ in it."
+            )
+    try:
+        content = msgspec.json.decode(document.read_bytes())
+    except msgspec.DecodeError as error:
+        raise DataError(f"{document}: not readable as JSON ({error}). Run the report again.") from None
+    if not isinstance(content, dict):
+        raise DataError(f"{document}: not the document of a report. Run the report again.")
+    try:
+        return saved_of(read_tables(tables), content)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{tables}: a table cannot be read ({error}). Run the report again.") from None

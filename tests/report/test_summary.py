@@ -1,0 +1,124 @@
+"""The ten lines: what each says, and what it says when its data is missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from servescope.report import summary
+from servescope.report.saved import Saved, printable, saved_of
+from servescope.report.summary import summarise
+from tests.report import sample
+
+LABELS = ["Rows", "Span", "Load", "Tokens", "Sizes", "Types", "Sessions", "Reuse", "Users", "Limits"]
+
+
+def _line(saved: Saved, label: str) -> str:
+    return dict(summarise(saved))[label]
+
+
+def test_there_are_always_ten_lines_in_one_order() -> None:
+    assert [line.label for line in summarise(sample.saved())] == LABELS
+    assert [line.label for line in summarise(Saved())] == LABELS
+
+
+def test_rows_add_up_and_name_their_rules() -> None:
+    assert _line(sample.saved(), "Rows") == (
+        "1,100 read = 1,080 kept + 20 rejected (bad_time 15, no_number 5); repaired: sorted 2."
+    )
+
+
+def test_load_states_rate_peak_and_regularity() -> None:
+    assert _line(sample.saved(), "Load") == (
+        "0.45 requests/s; the busiest 10 s reach 0.6/s, 1.33 × the mean; "
+        "CV of the gaps 1.5 (burstier than Poisson, which has 1)."
+    )
+
+
+def test_batched_arrivals_are_said_beside_the_gaps() -> None:
+    saved = sample.saved(arrival_stats=[{"request_type": "*", "distinct_timestamps": 100}])
+    assert "Only 100 distinct times" in _line(saved, "Load")
+    assert "distinct times" not in _line(sample.saved(), "Load")
+
+
+@pytest.mark.parametrize(
+    ("read", "made", "kind"),
+    [
+        (1000.0, 100.0, "prefill-heavy"),
+        (999.0, 100.0, "mixed"),
+        (201.0, 100.0, "mixed"),
+        (200.0, 100.0, "decode-heavy"),
+    ],
+)
+def test_tokens_say_which_phase_they_weigh_on(read: float, made: float, kind: str) -> None:
+    row = {"request_type": "*", "input_tokens_per_s": read, "output_tokens_per_s": made}
+    line = _line(sample.saved(type_summary=[row]), "Tokens")
+    assert line.startswith(f"{read:,.0f} tokens/s in, 100 tokens/s out; ")
+    assert f", {kind} (" in line
+
+
+def test_tokens_without_outputs_do_not_guess_the_balance() -> None:
+    row = {"request_type": "*", "input_tokens_per_s": 10.0, "output_tokens_per_s": None}
+    assert "10 input tokens/s; the other side is not stated" in _line(
+        sample.saved(type_summary=[row]), "Tokens"
+    )
+
+
+def test_reuse_sets_whole_and_last_half_side_by_side_split_by_session() -> None:
+    assert _line(sample.saved(), "Reuse") == (
+        "ceiling with an unlimited cache: whole trace 40.0 % of tokens, 40.0 % of blocks "
+        "(tokens: 30.0 % same session, 10.0 % cross session); steady state (last half) 50.0 % of tokens, "
+        "50.0 % of blocks (tokens: 30.0 % same session, 20.0 % cross session)."
+    )
+
+
+def test_reuse_without_sessions_says_that_it_is_not_split() -> None:
+    rows = sample.tables()["reuse_ceiling"].rows()
+    for row in rows:
+        row |= dict.fromkeys([name for name in row if name.startswith(("same", "cross"))])
+    line = _line(sample.saved(reuse_ceiling=rows), "Reuse")
+    assert "whole trace 40.0 % of tokens, 40.0 % of blocks; steady state (last half) 50.0 % of tokens" in line
+    assert line.endswith("the trace states no sessions.")
+
+
+def test_sessions_users_and_limits() -> None:
+    saved = sample.saved()
+    assert _line(saved, "Sessions").startswith(
+        "100 sessions; 1.9 turns in the mean, 2 in the median, 3 at P99"
+    )
+    assert _line(saved, "Users") == (
+        "the heaviest sends 50.0 % of the requests and 50.0 % of the input tokens; "
+        "the 3 heaviest of 9 send 85.0 %."
+    )
+    assert _line(saved, "Limits").startswith("no daily rhythm; nothing on what ")
+
+
+@pytest.mark.parametrize(
+    ("label", "table", "missing"),
+    [
+        ("Span", "facts", "no table facts"),
+        ("Load", "type_summary", "no arrival times"),
+        ("Tokens", "type_summary", "no token counts"),
+        ("Sizes", "type_summary", "input not stated; output not stated"),
+        ("Types", "type_share", "not stated"),
+        ("Sessions", "session_summary", "not stated"),
+        ("Reuse", "reuse_ceiling", "no prefix blocks"),
+        ("Users", "user_share", "not stated"),
+        ("Limits", "limits", "no table limits"),
+    ],
+)
+def test_a_line_without_its_table_says_what_is_missing(label: str, table: str, missing: str) -> None:
+    assert missing in _line(sample.saved(without=(table,)), label)
+    assert missing not in _line(sample.saved(), label)
+
+
+def test_names_of_the_trace_cannot_steer_a_terminal_or_fill_a_line() -> None:
+    assert printable("a\x1b[31mb\nc\u202ed") == "a\\x1b[31mb\\nc\\u202ed"
+    text = " ".join(line.text for line in summarise(sample.saved()))
+    assert text.isprintable()
+    assert summary.shown("x" * 41) == "x" * 39 + "…"
+
+
+def test_texts_of_tables_and_document_are_made_printable() -> None:
+    saved = saved_of(sample.tables(), {"notes": ["a\tb"], "meta": {"sources": [{"name": "c\x07"}]}})
+    assert saved.document == {"notes": ["a\\tb"], "meta": {"sources": [{"name": "c\\x07"}]}}
+    assert saved.types() == ["text", printable(sample.HOSTILE)]
