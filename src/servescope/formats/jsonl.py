@@ -107,10 +107,10 @@ def _explain_type(source: Source, line_number: int, line: bytes, text: str) -> F
     value = _lookup(line, where)
     top = re.split(r"[.\[]", where)[0]
     name = where if "." in where else top
-    found = fault(source, line_number, name, value, reason, rule="wrong_type")
+    bad = fault(source, line_number, name, value, reason, rule="wrong_type")
     if isinstance(value, bool) or (value is None and got == "null"):
-        return replace(found, value=msgspec.json.encode(value).decode())
-    return found
+        return replace(bad, value=msgspec.json.encode(value).decode())
+    return bad
 
 
 def _expected(text: str) -> tuple[str, str]:
