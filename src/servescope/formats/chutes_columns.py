@@ -54,7 +54,7 @@ def check_types(file: ParquetFile) -> None:
     kinds = {
         **dict.fromkeys(("it", "ot", "ct"), ("a whole number", _is_number)),
         "ttft": ("a number", _is_number),
-        "rehash_round": ("a whole number", pa.types.is_integer),
+        "rehash_round": ("a whole number", _is_round),
         "started_at": ("a timestamp", _is_time),
         "completed_at": ("a timestamp", _is_time),
         **dict.fromkeys(("chute_id", "function_name", "user_id", "instance_id", "invocation_id"), _PLAIN),
@@ -71,6 +71,10 @@ def check_types(file: ParquetFile) -> None:
 
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind))
+
+
+def _is_round(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_null(kind))
 
 
 def _is_time(kind: pa.DataType) -> bool:

@@ -47,7 +47,8 @@ class Pool:
     rate        float64[n], requests a second
     cv          float64[n], coefficient of variation of the gaps
     family      int8[n], index into `FAMILIES` ("" where nothing arrives)
-    parameters  float64[n, 2], shape and scale (seconds) of the gaps
+    parameters  float64[n, 2], shape and scale (seconds) fitted to the gaps; the rate counts requests, so
+                it need not be one over the fitted mean gap
     lengths     client index -> distributions; a partial copy of a pool lacks some
     window_s    length of a window
     notes       what a reader of the pool must know
