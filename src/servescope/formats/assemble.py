@@ -51,10 +51,11 @@ class BlockSpool:
         """All ids; memory-mapped if they were spilled. Ends the spool."""
         if self._file is None:
             return np.concatenate([np.zeros(0, np.uint64), *self._pieces])
-        for piece in self._pieces:
-            self._file.write(piece.tobytes())
-        self._file.flush()
-        return np.memmap(self._file, np.uint64, "r")
+        with self._file:  # the map outlives the file
+            for piece in self._pieces:
+                self._file.write(piece.tobytes())
+            self._file.flush()
+            return np.memmap(self._file, np.uint64, "r")
 
 
 @dataclass
