@@ -233,7 +233,7 @@ class Assembler:
         return kept_order[~early]
 
     def _times(self, values: dict[str, Any], times: npt.NDArray[np.int64] | None, origin: Origin) -> None:
-        first = origin.first_ns - (self.base_ns or 0)
+        first = origin.first_ns - (self.base_ns or 0) if self.rows else 0
         if origin.kind == "none" or times is None:
             values["arrival_us"] = np.zeros(self.rows, np.int64)
         else:

@@ -4,8 +4,8 @@ Spend logs state times as calendar texts, payloads as seconds since 1970. `compl
 the first token of a streamed reply; the proxy writes the end there when it knows none, so equal to
 `endTime` means unknown. `prompt_tokens` includes cached tokens (LiteLLM adds Anthropic's cache
 counts to it). 0 prompt tokens is the table's default: unknown. `cache_hit` is a hit in the
-proxy's response cache: no prompt reached a model, so it is no prefix reuse, and the cached
-tokens in the stored reply's usage are of another request; they are not taken.
+proxy's response cache: no prompt reached a model, so it is no prefix reuse: such a row gets no
+block ids, and no cached tokens (those in the stored reply's usage are of another request).
 
 Model: `model_group` (the name asked for), else `model`. Instance: `model_id` (the deployment), else
 `api_base`. User: `end_user`, else `user`, else the hashed key. Session: `session_id` or `trace_id`.
@@ -139,10 +139,9 @@ def _chunk(source: Source, context: Context, piece: JsonRows[Row], times: LogTim
     }
     blocks = lengths = None
     if context.options.prompts is not None:
-        prompts = [
-            None if index in piece.faults else prompt_of(row.messages) for index, row in enumerate(rows)
-        ]
-        blocks, lengths = add_blocks(context, piece.lines, piece.faults, columns, prompts)
+        without = {index for index, row in enumerate(rows) if _answered_from_cache(row)} | set(piece.faults)
+        prompts = [None if i in without else prompt_of(row.messages) for i, row in enumerate(rows)]
+        blocks, lengths = add_blocks(context, piece.lines, without, columns, prompts)
     return Chunk(piece.lines, columns, times.base_ns, blocks, lengths, piece.faults)
 
 
@@ -172,15 +171,15 @@ def _tokens(
     outputs = counts(caster, "completion_tokens", [row.completion_tokens for row in rows])
     stated = [_cached(detail) for detail in details]
     for index, row in enumerate(rows):
-        if str(row.cache_hit).lower() == "true":
+        if _answered_from_cache(row):
             stated[index] = None
             if index not in caster.faults:
                 context.ledger.note(
                     "response_cache",
-                    "{n} row was answered from the response cache; it is kept without cached tokens "
-                    "(this is not prefix reuse)",
-                    "{n} rows were answered from the response cache; they are kept without cached tokens "
-                    "(this is not prefix reuse)",
+                    "{n} row was answered from the response cache, which is not prefix reuse; "
+                    "it is kept without cached tokens and blocks",
+                    "{n} rows were answered from the response cache, which is not prefix reuse; "
+                    "they are kept without cached tokens and blocks",
                     line=int(caster.lines[index]),
                 )
     cached = counts(caster, "metadata.usage_object.prompt_tokens_details.cached_tokens", stated)
@@ -189,6 +188,11 @@ def _tokens(
         inputs = np.where(inputs == schema.NULL_INT32, inputs, inputs + known(cached))
     note_cached(context, caster, inputs, cached)
     return {"input_tokens": inputs, "output_tokens": outputs, "cached_tokens": cached}
+
+
+def _answered_from_cache(row: Row) -> bool:
+    """Whether the proxy's response cache answered; the table holds the flag as text."""
+    return str(row.cache_hit).lower() == "true"
 
 
 def _cached(detail: dict[str, Any]) -> Any:

@@ -49,6 +49,7 @@ END_KEYS = ("end_time", "ended_at", "endTime", "completed_at", "finished_at")
 FIRST_KEYS = ("first_token_time", "first_token_at", "completionStartTime")
 DURATIONS = {"latency_ms": 1e-3, "duration_ms": 1e-3, "latency_s": 1.0, "duration_s": 1.0}
 TTFTS = {"ttft_ms": 1e-3, "time_to_first_token_ms": 1e-3, "ttft_s": 1.0, "time_to_first_token_s": 1.0}
+LONGEST_S = 100 * 365 * 86_400.0
 OBJECTS = {
     "chat.completion": "chat",
     "chat.completion.chunk": "chat",
@@ -192,7 +193,9 @@ def _ends(
     """Ends as stated, else start plus a stated duration."""
     ends = end_times(caster, "end_time", starts, _first_known(caster, rows, times, END_KEYS))
     took = _durations(caster, rows, DURATIONS)
-    computed = (ends == schema.NULL_INT64) & ~np.isnan(took)
+    for index in np.flatnonzero(took > LONGEST_S):
+        caster.bad(int(index), "duration", None, "more than 100 years", "bad_duration")
+    computed = (ends == schema.NULL_INT64) & (took <= LONGEST_S)
     return np.where(computed, starts + np.where(computed, np.round(took * 1e9), 0).astype(np.int64), ends)
 
 

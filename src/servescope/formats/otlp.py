@@ -237,7 +237,7 @@ def is_model_call(held: Attributes) -> bool:
     """Whether a span's attributes are those of one call of a generating model."""
     operation = held.get("gen_ai.operation.name")
     if operation is not None:
-        return operation in OPERATIONS
+        return str(operation) in OPERATIONS
     return any(name in held for name in MODEL) and any(name in held for name in INPUT + OUTPUT)
 
 

@@ -138,7 +138,7 @@ def add_blocks(
     """Blocks of a chunk's prompts; `input_tokens` becomes the counted number where there is text.
 
     lines    int64[rows], for notes
-    bad      rows with a fault; their prompt is None
+    bad      rows with a fault, or that reached no model; their prompt is None
     columns  of the chunk; `input_tokens` is replaced
     returns  uint64[n] ids of all rows, int32[rows] blocks of each row (-1: none)
 
