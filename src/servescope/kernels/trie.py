@@ -26,7 +26,7 @@ ROOT = -2  # the parent of a first block in scope s (-1, 0, 1, …) is ROOT - s
 
 
 @kernel
-def _slot(
+def slot_of(
     slots: npt.NDArray[np.int32],
     blocks: npt.NDArray[np.uint64],
     parents: npt.NDArray[np.int64],
@@ -57,6 +57,7 @@ def _insert(
     scopes: npt.NDArray[np.int64],
     offsets: npt.NDArray[np.int64],
     values: npt.NDArray[np.uint64],
+    skip: npt.NDArray[np.int64],
     row: int,
     flat: bool,
     found: npt.NDArray[np.int64],
@@ -66,12 +67,12 @@ def _insert(
     """Insert prompts from `row` on until the next one may not fit: row reached, nodes used.
 
     slots, blocks, parents, depths  the tree, modified
-    scopes, offsets, values         the prompts, not modified
+    scopes, offsets, values, skip   the prompts, see `Trie.insert`, not modified
     flat                            every block is a child of its scope: a set instead of a tree
     found, before, nodes            see `Inserted`, modified
     """
     while row < len(scopes):
-        low, high = offsets[row], offsets[row + 1]
+        low, high = offsets[row] + skip[row], offsets[row + 1]
         if used + high - low > len(blocks):
             return row, used
         before[row] = used
@@ -81,7 +82,7 @@ def _insert(
             block = values[j]
             node = parent + 1
             if flat or node < 1 or node >= used or parents[node] != parent or blocks[node] != block:
-                slot = _slot(slots, blocks, parents, parent, block)
+                slot = slot_of(slots, blocks, parents, parent, block)
                 node = np.int64(slots[slot])
                 if node < 0:
                     node = used
@@ -108,7 +109,7 @@ def _refill(
 ) -> None:
     """Enter all nodes into an empty table (modified)."""
     for node in range(used):
-        slots[_slot(slots, blocks, parents, parents[node], blocks[node])] = node
+        slots[slot_of(slots, blocks, parents, parents[node], blocks[node])] = node
 
 
 @kernel
@@ -167,12 +168,15 @@ class Trie:
     depths: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(SMALLEST, np.int32))
     slots: npt.NDArray[np.int32] = field(default_factory=lambda: np.full(2 * SMALLEST, -1, np.int32))
 
-    def insert(self, scopes: Ints, offsets: Ints, values: npt.NDArray[np.uint64]) -> Inserted:
+    def insert(
+        self, scopes: Ints, offsets: Ints, values: npt.NDArray[np.uint64], skip: Ints | None = None
+    ) -> Inserted:
         """Insert prompts in order; each sees the ones before it, never itself.
 
         scopes   int64[rows], at least -1; equal scopes share a tree
         offsets  int64[rows + 1]; prompt i is values[offsets[i]:offsets[i + 1]]
         values   uint64[n], block ids
+        skip     int64[rows], blocks to leave out at the start (their nodes are -1); None: none
 
         An id repeated inside one prompt is another node in a tree, the same one in a flat set,
         and counts as found in neither. Changes the tree. Raises OverflowError above 2^31 nodes.
@@ -183,32 +187,34 @@ class Trie:
         [0, 1]
         """
         found, before = np.zeros((2, len(scopes)), np.int64)
-        nodes = np.zeros(len(values), np.int64)
+        nodes = np.full(len(values), -1, np.int64)
+        skip = np.zeros(len(scopes), np.int64) if skip is None else skip
         row = 0
         while row < len(scopes):
             row, self.used = _insert(
                 self.slots, self.blocks, self.parents, self.depths, self.used,
-                scopes, offsets, values, row, self.flat, found, before, nodes,
+                scopes, offsets, values, skip, row, self.flat, found, before, nodes,
             )  # fmt: skip
             if row < len(scopes):
-                self._grow(self.used + int(offsets[row + 1] - offsets[row]))
+                self.grow(self.used + int(offsets[row + 1] - offsets[row]))
         return Inserted(found, before, nodes)
 
-    def _grow(self, least: int) -> None:
-        """Twice the room, or more if one prompt needs more. Changes the arrays."""
+    def grow(self, least: int) -> None:
+        """Twice the room, or more: at least `least` nodes. Changes the arrays."""
         room = 2 * len(self.blocks)
         while room < least:
             room *= 2
         if least > MOST_NODES:
             raise OverflowError(f"a prefix tree holds at most {MOST_NODES:,} blocks")
-        self.blocks = _longer(self.blocks, room)
-        self.parents = _longer(self.parents, room)
-        self.depths = _longer(self.depths, room)
+        self.blocks = longer(self.blocks, room)
+        self.parents = longer(self.parents, room)
+        self.depths = longer(self.depths, room)
         self.slots = np.full(2 * room, -1, np.int32)
         _refill(self.slots, self.blocks, self.parents, self.used)
 
 
-def _longer(array: npt.NDArray[Number], length: int) -> npt.NDArray[Number]:
-    longer = np.zeros(length, array.dtype)
-    longer[: len(array)] = array
-    return longer
+def longer(array: npt.NDArray[Number], length: int) -> npt.NDArray[Number]:
+    """A copy of at least this length, with zeros at the end."""
+    wider = np.zeros(length, array.dtype)
+    wider[: len(array)] = array
+    return wider

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from servescope.kernels.owners import Owners
 from servescope.kernels.trie import Trie, shared_depths
 from servescope.schema import NULL_INT64
+from servescope.trace import Batch
 from servescope.views import block_tables
 from servescope.views.block_counts import POSITIONS, PREFIX, SEEN, count_rows, count_seen
 from servescope.views.sketch import Context, View, held, int32, int64
@@ -17,7 +19,6 @@ from servescope.views.sketch import Context, View, held, int32, int64
 if TYPE_CHECKING:
     from servescope.kernels.trie import Inserted
     from servescope.result import Table
-    from servescope.trace import Batch
 
 Ints = npt.NDArray[np.int64]
 COLUMNS = (
@@ -29,12 +30,13 @@ COLUMNS = (
     "session_id",
     "parent_id",
 )
+PIECE_ROWS = 1 << 13  # rows handled at a time: their nodes stay small beside the tree
 NO_BLOCKS, NOT_STATED = -1, -2  # last node of a request whose list is empty, of one without a list
 
 
 @dataclass
 class Seen:
-    """What one batch found in the trees of all, of its type and of its session."""
+    """What a run of rows found: leading blocks of all, of the type, of the session; blocks anywhere."""
 
     prefix: Ints
     prefix_type: Ints
@@ -45,17 +47,17 @@ class Seen:
 
 @dataclass
 class Blocks:
-    """Trees of all, of each type and of each session, sets of ids where ids are not chained, and counts.
+    """One tree of all prompts, who went along its nodes, sets of ids where ids are not chained, counts.
 
-    ends                    int64[rows] a batch: last node of a request in `tree`
-    children, parents       int64[n] a batch: request ids of follow-ups and of their parents
+    ends, types, lengths    [rows] a piece: last node in `tree`, type code, blocks
+    children, parents       int64[n] a piece: request ids of follow-ups and of their parents
     by_scope, halves, rates, positions   see `block_counts.count_rows`
     """
 
     context: Context
     tree: Trie = field(default_factory=Trie)
-    type_tree: Trie = field(default_factory=Trie)
-    session_tree: Trie = field(default_factory=Trie)
+    type_owners: Owners = field(default_factory=Owners)
+    session_owners: Owners = field(default_factory=Owners)
     ids: Trie = field(default_factory=lambda: Trie(flat=True))
     type_ids: Trie = field(default_factory=lambda: Trie(flat=True))
     ends: list[Ints] = field(default_factory=list)
@@ -80,6 +82,10 @@ class Blocks:
 
     def update(self, batch: Batch) -> None:
         """Fold in the next rows."""
+        for low in range(0, batch.rows, PIECE_ROWS):
+            self._piece(_cut(batch, low, min(low + PIECE_ROWS, batch.rows)))
+
+    def _piece(self, batch: Batch) -> None:
         types = int32(batch, "request_type")
         found = self._insert(batch, types)
         count_rows(
@@ -96,37 +102,43 @@ class Blocks:
 
     def _insert(self, batch: Batch, types: npt.NDArray[np.int32]) -> Seen:
         offsets, values = batch.block_offsets, batch.block_values
-        scope = int64(batch, "cache_scope") if self.context.has("cache_scope") else np.full(batch.rows, -1)
-        scopes = len(self.context.texts.get("cache_scope", ())) + 1
-        type_scope = (types + np.int64(1)) * scopes + scope + 1  # type and cache scope in one number
-        typed = self.context.has("request_type")
+        scope = np.full(batch.rows, -1, np.int64)
+        if self.context.has("cache_scope"):
+            scope = int64(batch, "cache_scope")
         every = self.tree.insert(scope, offsets, values)
-        own = self.type_tree.insert(type_scope, offsets, values) if typed else every
+        prefix = prefix_type = every.found
+        session = np.zeros(batch.rows, np.int64)
+        if self.context.has("request_type"):
+            codes = types.astype(np.int64) + 1  # rows without a type are a series of their own
+            prefix_type = self.type_owners.visit(self.tree, codes, offsets, every.nodes)
+        if self.context.has("session_id"):
+            ids = int64(batch, "session_id")
+            session = self.session_owners.visit(self.tree, ids, offsets, every.nodes)
         self._remember(batch, types, every)
-        seen, seen_type = every.found, own.found
-        if self.context.meta.chained is not True:
-            flat = self.ids.insert(scope, offsets, values)
-            flat_type = self.type_ids.insert(type_scope, offsets, values) if typed else flat
-            count_seen(self.positions, False, offsets, types, flat.nodes, flat.before)
-            count_seen(self.positions, True, offsets, types, flat_type.nodes, flat_type.before)
-            seen, seen_type = flat.found, flat_type.found
-        return Seen(every.found, own.found, self._session(batch, scope, scopes), seen, seen_type)
+        if self.context.meta.chained is True:  # an id seen anywhere was seen as this prefix
+            return Seen(prefix, prefix_type, session, prefix, prefix_type)
+        seen = self._anywhere(self.ids, scope, batch, types, prefix, False)
+        seen_type = seen
+        if self.context.has("request_type"):
+            scopes = len(self.context.texts.get("cache_scope", ())) + 1
+            keys = (types + np.int64(1)) * scopes + scope + 1  # type and cache scope in one number
+            seen_type = self._anywhere(self.type_ids, keys, batch, types, prefix_type, True)
+        return Seen(prefix, prefix_type, session, seen, seen_type)
 
-    def _session(self, batch: Batch, scope: Ints, scopes: int) -> Ints:
-        """Leading blocks that earlier requests of the same session had: int64[rows], 0 without a session."""
-        found = np.zeros(batch.rows, np.int64)
-        if not self.context.has("session_id"):
-            return found
-        session = int64(batch, "session_id")
-        stated = session != NULL_INT64
-        lengths = np.diff(batch.block_offsets)
-        values = batch.block_values
-        if not stated.all():
-            values = values[np.repeat(stated, lengths)]
-        offsets = np.append(0, np.cumsum(lengths[stated]))
-        keys = session[stated] * scopes + scope[stated] + 1
-        found[stated] = self.session_tree.insert(keys, offsets, values).found
-        return found
+    def _anywhere(
+        self,
+        ids: Trie,
+        scope: Ints,
+        batch: Batch,
+        types: npt.NDArray[np.int32],
+        prefix: Ints,
+        own_scope: bool,
+    ) -> Ints:
+        """Blocks whose id was in an earlier request of the scope; those of the prefix were, so only the
+        rest is looked up."""
+        found = ids.insert(scope, batch.block_offsets, batch.block_values, prefix)
+        count_seen(self.positions, own_scope, batch.block_offsets, types, found.nodes, found.before)
+        return prefix + found.found
 
     def _remember(self, batch: Batch, types: npt.NDArray[np.int32], every: Inserted) -> None:
         if not self.context.has("parent_id"):
@@ -174,6 +186,19 @@ class Blocks:
             block_tables.hit_rates(self.halves, self.rates),
             block_tables.reuse_position(self.context, self.positions),
         ]
+
+
+def _cut(batch: Batch, low: int, high: int) -> Batch:
+    """The rows `low` up to before `high` of a batch, without copying."""
+    offsets = batch.block_offsets[low : high + 1]
+    return Batch(
+        batch.start + low,
+        high - low,
+        {name: values[low:high] for name, values in batch.columns.items()},
+        offsets - offsets[0],
+        batch.block_values[offsets[0] : offsets[-1]],
+        batch.block_null[low:high],
+    )
 
 
 def _notes(context: Context) -> list[str]:
