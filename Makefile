@@ -2,12 +2,22 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RUNTIME := $(VENV)/.runtime
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test test-slow check bench docs clean
+.PHONY: help demo test test-slow check bench docs clean
 
-demo: $(VENV)/.runtime
+help:
+	@echo 'make demo       report on the built-in sample (installs the runtime dependencies only)'
+	@echo 'make test       the tests'
+	@echo 'make test-slow  the long ones: fuzz, interrupts'
+	@echo 'make check      what CI runs: format, lint, types, layers, generated pages, tests'
+	@echo 'make bench      benchmarks at full size'
+	@echo 'make docs       write the generated pages'
+	@echo 'make clean      remove .venv and what was built'
+
+demo: $(RUNTIME)
 	$(BIN)/servescope demo -o demo-report
 
 test: $(STAMP)
@@ -22,6 +32,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/command_reference.py --check
+	$(BIN)/python scripts/glossary.py --check
 	$(BIN)/python -m pytest
 
 bench: $(STAMP)
@@ -29,18 +40,20 @@ bench: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python scripts/command_reference.py
+	$(BIN)/python scripts/glossary.py
 
-$(VENV)/bin/python:
+$(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --upgrade 'pip>=25.1'
 
-$(VENV)/.runtime: pyproject.toml | $(VENV)/bin/python
+$(RUNTIME): pyproject.toml | $(BIN)/python
 	$(PIP) -e .
 	touch $@
 
-$(STAMP): pyproject.toml | $(VENV)/bin/python
+# pip 25.1 is the first that reads dependency groups
+$(STAMP): pyproject.toml | $(BIN)/python
+	$(PIP) --upgrade 'pip>=25.1'
 	$(PIP) -e '.[text]' --group test --group check
-	touch $@ $(VENV)/.runtime
+	touch $@ $(RUNTIME)
 
 clean:
 	rm -rf $(VENV) demo-report dist build

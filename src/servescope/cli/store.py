@@ -105,7 +105,7 @@ def fingerprint(
 
     The result is a canonical trace with block ids, so that every block feature works; no text leaves.
 
-    Example: servescope fingerprint log.jsonl -o t.parquet --tokenizer t.json --key-file k --chat-template c.jinja
+    Example: servescope fingerprint log.jsonl -o t.parquet --tokenizer t.json --key-file k --no-chat-template
     """
     from servescope import api
 
