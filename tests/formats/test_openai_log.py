@@ -32,6 +32,12 @@ def test_detected_by_content_and_by_no_other_format() -> None:
     assert detect(open_source(str(LOG)), ReadOptions()).name == "openai_log"
 
 
+def test_a_first_line_of_many_pages_is_still_detected(tmp_path: Path) -> None:
+    long = {"messages": [{"role": "user", "content": "word " * 60_000}], **_row({"prompt_tokens": 60_000})}
+    path = _log(tmp_path, long, long)
+    assert detect(open_source(str(path)), ReadOptions()).name == "openai_log"
+
+
 def test_values_of_every_shape() -> None:
     trace = read(LOG)
     assert counts(trace) == (5, 5, 0)

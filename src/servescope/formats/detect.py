@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from servescope.formats.source import Source
 
 SAMPLE_LINES = 20
+LONG_LINE_BYTES = 16 << 20
 
 
 def detect(source: Source, options: ReadOptions) -> Format:
@@ -88,6 +89,8 @@ def _parquet(source: Source) -> Sample:
 
 
 def _text(source: Source, head: bytes) -> Sample:
+    if head.removeprefix(BOM).lstrip()[:1] == b"{" and b"\n" not in head:
+        head = source.head(LONG_LINE_BYTES)  # a log line with a long prompt; keys may stand at its end
     text = head.removeprefix(BOM)
     whole = source.compression is None and source.size_bytes <= len(head)
     lines = text.split(b"\n")

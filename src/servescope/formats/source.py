@@ -49,10 +49,10 @@ class Source:
         """Size as stored, 0 for a folder."""
         return 0 if self.is_folder else self.path.stat().st_size
 
-    def head(self) -> bytes:
-        """Up to 64 KiB of decompressed bytes."""
+    def head(self, size: int = HEAD_BYTES) -> bytes:
+        """Up to `size` (64 KiB) decompressed bytes."""
         with self._opened() as stream:
-            return self._read(stream, HEAD_BYTES)
+            return self._read(stream, size)
 
     def blocks(self, progress: Callable[[int, int | None], None] | None = None) -> Iterator[bytes]:
         """Decompressed bytes in pieces of a few MB. Raises DataError for a broken file."""
