@@ -69,24 +69,30 @@ class Layers:
     top       the line itself
     asked     the request and its body, where wrapped
     answered  the response and its body, where wrapped
+    merged    key -> its first value that is not null: in the line, the request, the response
     """
 
     top: Object
     asked: tuple[Object, ...]
     answered: tuple[Object, ...]
+    merged: Object
 
     def find(self, *keys: str) -> Any:
-        """The first value that is not null: by key, then line, request, response."""
+        """The first of `keys` that has a value anywhere in the row."""
         for key in keys:
-            for layer in (self.top, *self.asked, *self.answered):
-                if layer.get(key) is not None:
-                    return layer[key]
+            value = self.merged.get(key)
+            if value is not None:
+                return value
         return None
 
 
 def layers(line: Object) -> Layers:
     """The line, its request and its response (objects, or objects as JSON text)."""
-    return Layers(line, _inner(line.get("request")), _inner(line.get("response")))
+    asked, answered = _inner(line.get("request")), _inner(line.get("response"))
+    merged: Object = {}
+    for layer in reversed((line, *asked, *answered)):
+        merged |= layer if None not in layer.values() else {k: v for k, v in layer.items() if v is not None}
+    return Layers(line, asked, answered, merged)
 
 
 def _inner(value: Any) -> tuple[Object, ...]:
