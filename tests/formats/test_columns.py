@@ -133,12 +133,46 @@ def test_reasons(value: str, least: int, reason: str) -> None:
     assert faults.faults[0].reason == reason
 
 
-def test_seconds() -> None:
-    faults = caster(7)
-    got = seconds(faults, "d", ["1.5", "", None, 2, "-1", "1_0", float("nan")], scale=0.001)
-    assert got[[0, 3]].tolist() == [0.0015, 0.002]
-    assert np.isnan(got[[1, 2]]).all()
-    assert set(faults.faults) == {4, 5, 6}
+reals = (
+    st.none() | st.integers(-1, 2**70) | st.floats() | st.sampled_from(["1.5", "", " 2 ", "nan", "-1", "1_0"])
+)
+
+
+@given(st.lists(reals) | st.lists(st.none() | st.floats(0, 1e9)), st.sampled_from([1.0, 0.001]))
+def test_seconds(values: list[Any], scale: float) -> None:
+    faults = caster(len(values))
+    got = seconds(faults, "d", values, scale=scale)
+    for index, value in enumerate(values):
+        if value is None or value == "":
+            assert np.isnan(got[index])
+            assert index not in faults.faults
+        elif value in ("nan", "-1", "1_0") or not 0 <= float(value) < math.inf:
+            assert faults.faults[index].reason == "a duration of at least 0 was expected"
+        else:
+            assert got[index] == float(value) * scale
+            assert index not in faults.faults
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array(["1.5", "", None, " 2"]),
+        pa.array([1.5, None, None, 2.0]),
+        pa.chunked_array([pa.array([1.5, None]), pa.array([None, 2.0])]),
+    ],
+)
+def test_seconds_of_arrow_columns(array: Any) -> None:
+    faults = caster(4)
+    assert [None if one != one else one for one in seconds(faults, "d", array).tolist()] == [
+        1.5,
+        None,
+        None,
+        2.0,
+    ]
+    assert faults.faults == {}
+    bad = caster(3)
+    seconds(bad, "d", pa.array([0.0, float("nan"), -1.0]))
+    assert set(bad.faults) == {1, 2}
 
 
 @given(st.lists(st.integers(-(10**9), 10**9) | st.floats(-1e6, 1e6), min_size=1))

@@ -179,8 +179,11 @@ def seconds(
 
     A negative, infinite or unreadable value is a fault.
     """
+    fast = _fast_reals(values)
+    if fast is not None:
+        return fast * scale
     out = np.full(len(values), np.nan)
-    for index, value in enumerate(values):
+    for index, value in enumerate(_plain(values)):
         number = _real(value)
         if number is None:
             continue
@@ -189,6 +192,27 @@ def seconds(
         else:
             out[index] = number * scale
     return out
+
+
+def _fast_reals(values: Any) -> npt.NDArray[np.float64] | None:
+    """The column at once, NaN for null; None where any value needs a look."""
+    try:
+        if not isinstance(values, (pa.Array, pa.ChunkedArray)):
+            if not set(map(type, values)) <= {int, float, type(None)}:
+                return None
+            values = pa.array(values, pa.float64())
+        elif pa.types.is_string(values.type):
+            text = pc.ascii_trim_whitespace(values)
+            values = pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
+        elif not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+            return None
+        real = pc.cast(values, pa.float64())
+    except (pa.ArrowInvalid, OverflowError):
+        return None
+    known = real.drop_null().to_numpy(zero_copy_only=False)
+    if not ((known >= 0) & (known < np.inf)).all():
+        return None
+    return np.asarray(real.fill_null(np.nan).to_numpy(zero_copy_only=False))
 
 
 def _real(value: object) -> float | None:

@@ -163,7 +163,7 @@ def _piece(text: bytes, reading: _Reading, *, last: bool) -> tuple[int, CsvRows]
 
 def plain(text: bytes, reading: _Reading) -> CsvRows | None:
     """The rows of text in which every line is a row of the right width, None for any other."""
-    if b'"' in text or text.count(b"\r") != text.count(b"\r\n") or _has_empty_line(text):
+    if b'"' in text or _has_stray_return(text) or _has_empty_line(text):
         return None
     names = [str(index) for index in range(reading.width)]
     wanted = [names[index] for index in reading.picked.values()]
@@ -185,6 +185,11 @@ def plain(text: bytes, reading: _Reading) -> CsvRows | None:
         return None
     columns = {name: table.column(str(index)).combine_chunks() for name, index in reading.picked.items()}
     return CsvRows(np.arange(reading.number, reading.number + lines, dtype=np.int64), columns)
+
+
+def _has_stray_return(text: bytes) -> bool:
+    """Arrow would end a line there."""
+    return b"\r" in text and text.count(b"\r") != text.count(b"\r\n")
 
 
 def _has_empty_line(text: bytes) -> bool:

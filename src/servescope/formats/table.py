@@ -99,8 +99,7 @@ def _cast(
         least = 0 if delta else about.least
         return counts(caster, column, values, least=least, most=about.most, required=about.required)
     if about.kind == "seconds":
-        listed = values.to_pylist() if isinstance(values, pa.Array) else values
-        return seconds(caster, column, listed, scale=0.001 if about.unit == "ms" else 1.0)
+        return seconds(caster, column, values, scale=0.001 if about.unit == "ms" else 1.0)
     if about.kind == "duration":
         return end_of(times, durations_ns(caster, column, as_texts(values), about.unit))
     trimmed = pc.ascii_trim_whitespace(as_texts(values))

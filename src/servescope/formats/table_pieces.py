@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -82,9 +83,7 @@ def _json_pieces(source: Source, context: Context, mapped: dict[str, str], head:
     row = _json_row(mapped, names)
     seen = set(keys)
     for piece in read_rows(source, context, row, row()):
-        values = {
-            name: [getattr(item, f"column{at}") for item in piece.rows] for at, name in enumerate(names)
-        }
+        values = {name: list(map(attrgetter(f"column{at}"), piece.rows)) for at, name in enumerate(names)}
         seen.update(name for name in names if name not in seen and any(v is not None for v in values[name]))
         yield Piece(piece.lines, values, piece.faults)
     check_columns(source.name, mapped, sorted(seen))
