@@ -120,7 +120,10 @@ def iso_utc(ns: int) -> str:
 
 def year_of(ns: int) -> int:
     """Calendar year of nanoseconds since 1970, also far outside the range of `datetime`."""
-    return int(np.datetime64(int(ns // 1_000_000_000), "s").astype("datetime64[Y]").astype(int)) + 1970
+    seconds = ns // 1_000_000_000
+    if abs(seconds) >= 2**62:
+        return 1970 + seconds // 31_556_952  # the mean year; a calendar means nothing there
+    return int(np.datetime64(int(seconds), "s").astype("datetime64[Y]").astype(int)) + 1970
 
 
 def positive_int(text: str, what: str) -> int:

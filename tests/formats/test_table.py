@@ -170,6 +170,14 @@ def test_since_1970_or_relative(tmp_path: Path, first: str, unit: str, kind: str
     assert any(expected in text for text in trace.meta.decisions)
 
 
+def test_a_year_beyond_the_clock_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("t\n1731600000123456789\n")
+    with pytest.raises(DataError, match=r"is in the year 54,8.*beyond what the trace's clock can hold"):
+        read(path, map={"arrival": "t"}, time_unit="s")
+    assert read(path, map={"arrival": "t"}, time_unit="ns").meta.origin.clock_us == 1_731_600_000_123_457
+
+
 def test_sources_of_one_trace_must_agree(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t\n5\n")
     (tmp_path / "b.csv").write_text("t\n1700000000\n")

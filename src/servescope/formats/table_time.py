@@ -71,6 +71,11 @@ def _numbers(source: Source, context: Context, column: str, unit: str, values: A
     if first_ns < EPOCH_FROM_NS:
         return _ruled(source, context, column, "relative", TimeRule(unit), f"in {unit} (declared), relative")
     year = units.year_of(first_ns)
+    if first_ns >= 2**62 * units.NS_PER_US:
+        raise DataError(
+            f'{source.name}: the first time in column "{column}" is in the year {year:,}, beyond what '
+            f"the trace's clock can hold. The unit is hardly {unit}; declare another --time-unit."
+        )
     if year > FAR_YEAR:
         context.ledger.note(
             "far_future", f"the dates are in the year {year}, far in the future; is the time unit {unit}?"
