@@ -50,6 +50,12 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
+def encoder(tokenizer: str) -> blocks.Encoder:
+    """Blocks of four tokens."""
+    return blocks.Encoder(load_tokenizer(tokenizer), lambda prompt: "", KEY, 4)
+
+
+@pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A chat template."""
     path = tmp_path_factory.mktemp("template") / "chat.jinja"
@@ -108,8 +114,7 @@ def test_ids_under_two_keys_share_nothing(tokens: list[int]) -> None:
 
 
 @given(st.lists(st.one_of(st.none(), st.text(max_size=60)), max_size=12), st.integers(1, 5))
-def test_batches_change_no_id(tokenizer: str, texts: list[str | None], batch: int) -> None:
-    encoder = blocks.Encoder(load_tokenizer(tokenizer), lambda prompt: "", KEY, 4)
+def test_batches_change_no_id(encoder: blocks.Encoder, texts: list[str | None], batch: int) -> None:
     prompts = [None if text is None else Prompt(text=text) for text in texts]
     whole = encoder.encode(prompts)
     parts = [encoder.encode(prompts[i : i + batch]) for i in range(0, len(prompts), batch)]
@@ -118,6 +123,30 @@ def test_batches_change_no_id(tokenizer: str, texts: list[str | None], batch: in
     for text, length in zip(texts, whole.lengths, strict=True):
         size = len(text.encode()) if text else 0
         assert length == (-(-size // 4) if size else -1)
+
+
+@given(st.text(max_size=60), st.text(max_size=30), st.text(max_size=30))
+def test_texts_share_ids_exactly_as_far_as_they_share_whole_blocks(
+    encoder: blocks.Encoder, shared: str, first: str, second: str
+) -> None:
+    texts = [shared + first, shared + second]
+    made = encoder.encode([Prompt(text=text) for text in texts])
+    ends = np.maximum(made.lengths, 0).cumsum()
+    ids = [made.blocks[: ends[0]].tolist(), made.blocks[ends[0] :].tolist()]
+    cut = [[text.encode()[i : i + 4] for i in range(0, len(text.encode()), 4)] for text in texts]
+    for depth, (one, two) in enumerate(zip(*ids, strict=False)):
+        assert (one == two) == (cut[0][: depth + 1] == cut[1][: depth + 1])
+    assert [len(row) for row in ids] == [len(row) for row in cut]
+
+
+def test_threads_change_no_id(encoder: blocks.Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    prompts = [Prompt(text=f"prompt {n} " * (n % 7 + 1)) for n in range(600)]
+    made = []
+    for setting in ("false", "true"):
+        monkeypatch.setenv("TOKENIZERS_PARALLELISM", setting)
+        made.append(encoder.encode(prompts))
+    assert made[0].blocks.tolist() == made[1].blocks.tolist()
+    assert made[0].lengths.tolist() == made[1].lengths.tolist()
 
 
 # ---- whole runs
