@@ -11,7 +11,7 @@ from servescope.files import atomic
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from servescope.exports.export import Export
+    from servescope.exports.target import Export
     from servescope.trace import Trace
 
 EXPORTS: dict[str, str] = {

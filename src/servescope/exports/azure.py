@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from servescope.exports import texts
-from servescope.exports.export import Export
 from servescope.exports.rules import NO_PROMPT, ODD_OUTPUT, no_prompt, odd_output, source_ns
+from servescope.exports.target import Export
 
 if TYPE_CHECKING:
     from pathlib import Path

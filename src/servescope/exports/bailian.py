@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from servescope import schema
 from servescope.exports import texts
-from servescope.exports.export import Export
 from servescope.exports.rules import (
     NO_PROMPT,
     ODD_OUTPUT,
@@ -22,6 +21,7 @@ from servescope.exports.rules import (
     relative_start_ns,
     source_ns,
 )
+from servescope.exports.target import Export
 from servescope.kernels.forest import roots
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from servescope import schema
-from servescope.exports.export import Export
+from servescope.exports.target import Export
 from servescope.trace_write import write_canonical
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pyarrow.csv as pacsv
 
 from servescope import schema
 from servescope.exports import texts
-from servescope.exports.export import Export
+from servescope.exports.target import Export
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,10 +8,10 @@ import numpy as np
 
 from servescope import schema
 from servescope.errors import UsageError
-from servescope.exports.export import BOOKKEEPING
+from servescope.exports.target import BOOKKEEPING
 
 if TYPE_CHECKING:
-    from servescope.exports.export import Export, Loss
+    from servescope.exports.target import Export, Loss
     from servescope.trace import Trace
 
 

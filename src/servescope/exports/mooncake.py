@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from servescope.exports import texts
-from servescope.exports.export import Export, Loss, Mask
 from servescope.exports.rules import (
     NO_PROMPT,
     ODD_OUTPUT,
@@ -19,6 +18,7 @@ from servescope.exports.rules import (
     relative_start_ns,
     source_ns,
 )
+from servescope.exports.target import Export, Loss, Mask
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ import pyarrow as pa
 from servescope import schema
 from servescope.errors import UsageError
 from servescope.exports import texts
-from servescope.exports.export import Export, Loss, Mask
 from servescope.exports.rules import NO_PROMPT, no_prompt, source_ns
+from servescope.exports.target import Export, Loss, Mask
 from servescope.kernels.forest import links, next_access
 
 if TYPE_CHECKING:

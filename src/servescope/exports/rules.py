@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from servescope.exports.export import Loss, Mask, unusable
+from servescope.exports.target import Loss, Mask, unusable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
