@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from servescope import schema
 from servescope.errors import DataError, UsageError
+from servescope.exports import export
 from servescope.formats.delta import whole_prompts
 from tests.formats.reading import column, read
 from tests.reference import sessions
@@ -64,6 +65,28 @@ def test_case_26_as_it_stands_is_whole() -> None:
     assert column(trace, "turn") == [1, 2, 3]
     assert column(trace, "parent_id") == [None, 0, 1]
     assert sum(column(trace, "input_tokens")) == 194
+
+
+@needs_cases
+@pytest.mark.parametrize(
+    ("name", "whole"),
+    [("26-cumulative-turns.jsonl", [40, 64, 90]), ("27-orphan-parent.jsonl", [48, 64, None, 80, 96])],
+)
+def test_an_export_reads_back(tmp_path: Path, name: str, whole: list[int | None]) -> None:
+    trace = read(CASES / name, on_bad_row="skip")
+    path = tmp_path / "delta.csv"
+    export(trace, path, to="csv", lossy=True, delta_prompts=True)
+    same = {field: field for field in ("input_tokens", "output_tokens", "parent_id", "turn", "block_ids")}
+    back = read(
+        path,
+        map={"arrival": "arrival_us", "source_id": "request_id", **same},
+        time_unit="us",
+        block_tokens=16,
+        delta_prompts=True,
+    )
+    assert column(back, "input_tokens") == whole  # unknown where the history was shortened
+    for kept in ("output_tokens", "parent_id", "session_id", "turn", "block_ids", "arrival_us"):
+        assert column(back, kept) == column(trace, kept)
 
 
 def test_without_its_history_a_prompt_is_unknown(tmp_path: Path) -> None:

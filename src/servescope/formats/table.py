@@ -95,9 +95,9 @@ def _cast(
     """One column as the type of its field."""
     about = FIELDS[field]
     if about.kind == "count":
-        delta = context.options.delta_prompts and field == "input_tokens"
-        least = 0 if delta else about.least
-        return counts(caster, column, values, least=least, most=about.most, required=about.required)
+        if context.options.delta_prompts and field == "input_tokens":
+            return counts(caster, column, values)  # a turn may add nothing, or an unknown number
+        return counts(caster, column, values, least=about.least, most=about.most, required=about.required)
     if about.kind == "seconds":
         return seconds(caster, column, values, scale=0.001 if about.unit == "ms" else 1.0)
     if about.kind == "duration":
