@@ -122,3 +122,18 @@ def test_texts_of_tables_and_document_are_made_printable() -> None:
     saved = saved_of(sample.tables(), {"notes": ["a\tb"], "meta": {"sources": [{"name": "c\x07"}]}})
     assert saved.document == {"notes": ["a\\tb"], "meta": {"sources": [{"name": "c\\x07"}]}}
     assert saved.types() == ["text", printable(sample.HOSTILE)]
+
+
+def test_types_are_named_with_both_shares() -> None:
+    line = _line(sample.saved(), "Types")
+    assert line.startswith("text 66.7 % of requests (66.7 % of input tokens), </script><img src=")
+    rows = [{"request_type": f"t{i}", "request_share": 0.125, "input_share": None} for i in range(8)]
+    assert _line(sample.saved(type_share=rows), "Types").endswith("t4 12.5 % of requests; 3 more.")
+
+
+def test_span_says_what_is_in_the_trace_and_what_is_not() -> None:
+    assert _line(sample.saved(), "Span") == (
+        "1,080 requests over 40 minutes on a clock from 0; 12 models, 9 users, instances not stated."
+    )
+    rows = [{**sample.tables()["facts"].rows()[0], "models": 1, "users": None}]
+    assert _line(sample.saved(facts=rows), "Span").endswith("; 1 model, users and instances not stated.")

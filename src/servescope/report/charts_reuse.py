@@ -17,6 +17,7 @@ RATIOS = {
     "prefix_reuse_ratio": "seen as this prefix",
     "parent_match_ratio": "shared with the parent",
 }
+PLACES = ["seen anywhere before", "seen as this prefix"]
 PARTS = {"whole": "whole trace", "last_half": "last half"}
 ROOM = {"left": 5, "top": 5, "right": 46, "bottom": 5}  # for a label beside a bar of 100 %
 SAME, CROSS, UNSPLIT = "same session", "other sessions", "reused"
@@ -122,27 +123,21 @@ def by_position(saved: Saved) -> Drawing:
             )
     if not rows:
         raise NotDrawn("the trace references no blocks")
-    drawn = (
-        chart(rows)
-        .mark_line(point={"size": 30})
-        .encode(
-            x=alt.X("place:O", sort=order, title="place of the block in the prompt (0 is the first)").axis(
-                labelAngle=0
-            ),
-            y=alt.Y("value:Q", title="share of blocks").axis(format="%").scale(domain=[0, 1]),
-            color=colour(["seen anywhere before", "seen as this prefix"]),
-            tooltip=[
-                "place:O",
-                "series:N",
-                alt.Tooltip("value:Q", format=".1%"),
-                alt.Tooltip("n:Q", format=","),
-            ],
-        )
+    base = chart(rows).encode(
+        x=alt.X("place:O", sort=order, title="place of the block in the prompt (0 is the first)").axis(
+            labelAngle=0
+        ),
+        y=alt.Y("value:Q", title="share of blocks").axis(format="%").scale(domain=[0, 1]),
+        color=colour(PLACES),
+        tooltip=["place:O", "series:N", alt.Tooltip("value:Q", format=".1%"), alt.Tooltip("n:Q", format=",")],
     )
+    # where ids are chained the two are one line: the wide one shows behind the other
+    wide = base.transform_filter(alt.datum.series == PLACES[0]).mark_line(strokeWidth=6, opacity=0.45)
+    fine = base.transform_filter(alt.datum.series == PLACES[1]).mark_line(point={"size": 30})
     first, last = rows[1], rows[-1]
     says = (
         f"Prefix reuse falls from {percent(first['value'])} of first blocks "
         if first["value"] >= last["value"]
         else f"Prefix reuse goes from {percent(first['value'])} of first blocks "
     ) + f"to {percent(last['value'])} at places {last['place']}."
-    return Drawing(drawn, says)
+    return Drawing(alt.layer(wide, fine), says)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from servescope.report.saved import Saved
 
-POINTS = 4_000  # a figure holds about this many points at most
+POINTS = 5_000  # a figure holds about this many points at most
 SERIES = 9  # and this many coloured series; the rest become one
 HEIGHT = 260
 SHORT = "format(datum.value, '~s')"  # labels such as 800, 1.2k: each tick with its own prefix

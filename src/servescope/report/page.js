@@ -7,9 +7,21 @@
   const theme = () => root.dataset.theme || (system.matches ? "dark" : "light");
   const views = new Map();
 
+
+  // The columns of a legend must be known before the layout; an expression of the width comes too late.
+  function columns(place) {
+    const spec = data.figures[place.dataset.figure];
+    const colour = (spec.encoding || spec.layer[0].encoding).color;
+    const names = (colour && colour.scale && colour.scale.domain) || [""];
+    const widest = Math.min(170, 7 * Math.max(...names.map((name) => name.length))) + 26;
+    return Math.max(1, Math.floor((place.clientWidth - 60) / widest));
+  }
+
   async function draw(place, name) {
+    const look = data.themes[theme()];
+    const config = { ...look, legend: { ...look.legend, columns: columns(place) } };
     // "ast": expressions are interpreted, so the page needs no right to evaluate text as code.
-    const options = { actions: false, ast: true, renderer: "svg", config: data.themes[theme()] };
+    const options = { actions: false, ast: true, renderer: "svg", config };
     try {
       if (views.has(name)) views.get(name).finalize();
       views.set(name, await vegaEmbed(place, data.figures[name], options));
@@ -38,5 +50,16 @@
     redraw();
   });
   system.addEventListener("change", redraw);
+  const places = [...document.querySelectorAll(".chart")];
+  const layout = () => places.map(columns).join();
+  let drawnFor = layout();
+  let pause = 0;
+  window.addEventListener("resize", () => {
+    clearTimeout(pause);
+    pause = setTimeout(() => {
+      if (layout() !== drawnFor) redraw();
+      drawnFor = layout();
+    }, 150);
+  });
   redraw();
 })();

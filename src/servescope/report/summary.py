@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 PREFILL_RATIO, DECODE_RATIO = 10, 2  # input tokens to one output token
 FIRST_LIMITS = ("load", "latency", "reliability", "reuse", "population")  # the first of each view is named
 NAME_CHARS = 40
-LISTED = 4  # types and limits that a line names before it only counts
+LISTED = 5  # types and limits that a line names before it only counts
 
 
 class Line(NamedTuple):
@@ -72,12 +72,11 @@ def span_line(saved: Saved) -> str:
         "nominal": "a shifted calendar",
         "relative": "a clock from 0",
     }.get(kind)
-    counts = [
-        f"{facts[name]:,} {name if facts[name] != 1 else name[:-1]}"
-        if facts[name] is not None
-        else f"{name} not stated"
-        for name in ("models", "users", "instances")
-    ]
+    stated = [name for name in ("models", "users", "instances") if facts[name] is not None]
+    counts = [f"{facts[name]:,} {name if facts[name] != 1 else name[:-1]}" for name in stated]
+    absent = [name for name in ("models", "users", "instances") if name not in stated]
+    if absent:
+        counts.append(f"{' and '.join(filter(None, [', '.join(absent[:-1]), absent[-1]]))} not stated")
     if clock is None:
         return f"{facts['requests']:,} requests without arrival times; {', '.join(counts)}."
     return f"{facts['requests']:,} requests over {duration(facts['span_s'])} on {clock}; {', '.join(counts)}."
@@ -115,9 +114,9 @@ def load_line(saved: Saved) -> str:
 
 
 def _regularity(cv: float) -> str:
-    if cv > 1.1:
+    if cv > 1.2:
         return "burstier than Poisson, which has 1"
-    return "steadier than Poisson, which has 1" if cv < 0.9 else "close to Poisson, which has 1"
+    return "steadier than Poisson, which has 1" if cv < 0.8 else "close to Poisson, which has 1"
 
 
 def tokens_line(saved: Saved) -> str:
@@ -164,9 +163,9 @@ def types_line(saved: Saved) -> str:
     texts = []
     for row in shares[:LISTED]:
         tokens = "" if row["input_share"] is None else f" ({percent(row['input_share'])} of input tokens)"
-        texts.append(f"{shown(row['request_type'])} {percent(row['request_share'])}{tokens}")
+        texts.append(f"{shown(row['request_type'])} {percent(row['request_share'])} of requests{tokens}")
     more = f"; {len(shares) - LISTED} more" if len(shares) > LISTED else ""
-    return f"{len(shares)} of requests: {', '.join(texts)}{more}."
+    return ", ".join(texts) + more + "."
 
 
 def sessions_line(saved: Saved) -> str:

@@ -70,7 +70,7 @@ def config(palette: dict[str, Any], font: str) -> dict[str, Any]:
         "axisY": {"domain": False, "ticks": False, "tickCount": 5, "labelPadding": 6},
         "legend": {
             "orient": "top",
-            "columns": {"expr": "max(1, floor(width / 130))"},
+            "columns": 4,  # the page sets fewer where a figure is narrow
             "labelColor": palette["ink"],
             "titleColor": palette["muted"],
             "labelFontSize": 12,
