@@ -177,6 +177,7 @@ def test_the_fault_names_the_column_and_shows_the_bytes() -> None:
         (b"\n  \r\na,b", ["a", "b"], 3, 2),
         (b'"two\nlines",b\n1,2\n', ["two\nlines", "b"], 2, 0),
         (b",a\n0,1\n", ["", "a"], 1, 0),
+        ("a\u2028b\x0bc,d\n1,2\n".encode(), ["a\u2028b\x0bc", "d"], 1, 0),
     ],
 )
 def test_header(data: bytes, names: list[str], lines: int, blank: int) -> None:
@@ -192,6 +193,7 @@ def test_header(data: bytes, names: list[str], lines: int, blank: int) -> None:
         (b"a,b,a\n1,2,3\n", "names a more than once"),
         (b'"a,b\n1,2\n', "not a CSV row"),
         (b"\xff\xfea\n", "not UTF-8"),
+        (b"a," * 40_000 + b"\n1\n", "no end of the header in 64 KiB"),
     ],
 )
 def test_bad_headers(data: bytes, message: str) -> None:

@@ -21,6 +21,7 @@ from servescope.errors import DataError
 from servescope.formats.csvexact import exact_rows
 from servescope.formats.format import fault
 from servescope.formats.lines import BOM, LINE_LIMIT_BYTES
+from servescope.formats.source import HEAD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,11 +83,14 @@ def read_header(source: Source) -> Header:
         text = head[: error.start].decode()
         if "\n" not in text.strip("\r\n"):
             raise DataError(f"{source.name}: the header is not UTF-8 text. Is this a CSV file?") from None
-    reader = csv.reader(text.splitlines(keepends=True), strict=True)
+    lines = text.split("\n")
+    reader = csv.reader((line + "\n" for line in lines), strict=True)
     blank = 0
     try:
         for names in reader:
             if any(name.strip() for name in names):
+                if reader.line_num == len(lines) and len(head) >= HEAD_BYTES - len(BOM):
+                    raise DataError(f"{source.name}: no end of the header in 64 KiB. Is this a CSV file?")
                 return _checked(source, Header(names, reader.line_num, blank))
             blank += 1
     except csv.Error as error:
