@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -297,3 +298,35 @@ def test_cut_and_empty_files(tmp_path: Path) -> None:
         read_trace([str(cut)], ReadOptions(format="chutes"))
     with pytest.raises(DataError, match=r"no rows\. Is the file empty"):
         read_trace([write(tmp_path / "empty.parquet", rows_of([]))])
+
+
+def test_threads_may_read_parts_side_by_side(made: Path) -> None:
+    trace = read_trace([str(made)])
+    for name in ("user", "model"):
+        trace.codes(name)
+    names = ["arrival_us", "user", "model", "input_tokens"]
+
+    def total(index: int) -> list[int]:
+        batch = next(trace.batches(names, first=index, last=index + 1))
+        return [int(batch[name].astype(np.int64).sum()) for name in names]
+
+    alone = [total(index) for index in range(len(trace.parts))]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(total, [*range(len(trace.parts))] * 8)) == alone * 8
+
+
+def test_a_lying_footer_is_noticed(tmp_path: Path) -> None:
+    path = Path(write(tmp_path / "a.parquet", rows_of([1, 2], ot=pa.array([3, 4]))))
+    big, small = (2**40).to_bytes(8, "little"), (4).to_bytes(8, "little")
+    pq.write_table(
+        pq.read_table(path), path, compression="none", use_dictionary=False, write_page_checksum=False
+    )
+    data = path.read_bytes()
+    place = data.index((3).to_bytes(8, "little") + small) + 8
+    path.write_bytes(data[:place] + big + data[place + 8 :])
+    trace = read_trace([str(path)])
+    assert column(trace, "input_tokens") == [0, 1]
+    with pytest.raises(
+        DataError, match=r"a\.parquet: broken Parquet file \(Integer value 1099511627776"
+    ):
+        column(trace, "output_tokens")

@@ -163,9 +163,10 @@ def _check_rows(files: list[ParquetFile], parts: tuple[CanonicalPart, ...]) -> N
     """The last shard may be missing: nothing in the others would show it but the number of rows."""
     stated = (files[0].columns.metadata or {}).get(ROWS_KEY)
     rows = sum(part.rows for part in parts)
-    if stated is not None and int(stated) != rows:
+    if stated is not None and stated != str(rows).encode():
+        of = stated.decode("utf-8", "replace")
         raise DataError(
-            f"{files[0].source.name}: {rows:,} rows in {len(files)} file(s), the trace has {int(stated):,}. "
+            f"{files[0].source.name}: {rows:,} rows in {len(files)} file(s), the trace has {of}. "
             "A shard is missing; give the whole folder."
         )
 

@@ -18,7 +18,7 @@ from servescope import schema
 from servescope.formats import chutes_columns as columns_of
 from servescope.formats.chutes_prologue import COPY_COLUMNS, Layout, survey
 from servescope.formats.format import Format
-from servescope.formats.parquet import category, open_parquet
+from servescope.formats.parquet import broken, category, open_parquet
 from servescope.formats.side_tables import read_cohorts, read_model_names
 from servescope.formats.time_order import Run, picked
 from servescope.trace import Origin, Trace, TraceMeta
@@ -61,7 +61,10 @@ class ChutesPart:
         wanted = [name for name in schema.NAMES if name in set(columns)]
         table, rows = self._read(wanted)
         made: dict[str, Any] = {"request_id": pa.array(np.arange(self.start, self.start + self.rows))}
-        arrays = [self._column(name, table, rows, made) for name in wanted]
+        try:
+            arrays = [self._column(name, table, rows, made) for name in wanted]
+        except pa.ArrowInvalid as error:  # a value beyond the bounds that the footer states
+            raise broken(self.layout.source_of(self.run.first), error) from error
         return pa.table(arrays, schema=schema.arrow_schema(wanted))
 
     def _read(self, wanted: list[str]) -> tuple[pa.Table, npt.NDArray[np.int64]]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from servescope.errors import Fault
     from servescope.formats.format import Context
     from servescope.formats.parquet import ParquetFile
+    from servescope.formats.source import Source
 
 Bad = tuple[str, object, str, str]  # column, value, reason, rule
 COPY_COLUMNS = ("source_row", "source_file")  # of a sorted copy: where its rows stood (external_sort.py)
@@ -66,6 +67,10 @@ class Layout:
             keep = np.delete(np.arange(len(rows)), drop)
             table, rows = table.take(pa.array(keep)), rows[keep]
         return table, rows
+
+    def source_of(self, group: int) -> Source:
+        """The file of a group."""
+        return self.files[self.groups[group][0]].source
 
     def times(self, group: int) -> npt.NDArray[np.int64]:
         """`started_at` of the kept rows of a group, in `unit`."""

@@ -7,13 +7,12 @@ import io
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from servescope import formats
 from servescope.errors import DataError, FormatError
 from servescope.formats.format import Sample
 from servescope.formats.lines import BOM
+from servescope.formats.parquet import open_parquet
 
 if TYPE_CHECKING:
     from servescope.formats.format import Format, ReadOptions
@@ -75,10 +74,7 @@ def sample(source: Source) -> Sample:
 def _parquet(source: Source) -> Sample:
     if source.compression:
         raise DataError(f"{source.name}: Parquet inside {source.compression}; decompress it first.")
-    try:
-        schema = pq.read_schema(source.path)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{source.name}: broken Parquet file ({str(error).splitlines()[0]}).") from error
+    schema = open_parquet(source).columns
     return Sample(
         source.name,
         "parquet",

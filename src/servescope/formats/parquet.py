@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from servescope.formats.source import Source
     from servescope.trace import SourceFact, Trace
 
+UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)  # what a broken file makes Arrow raise
 FOOTER_TAIL_BYTES = 8  # the footer's length and the magic follow it
 
 
@@ -57,16 +58,34 @@ class ParquetFile:
             with pq.ParquetFile(
                 self.source.path, metadata=self.metadata, read_dictionary=list(self.texts)
             ) as file:
-                return file.read_row_group(group, columns=list(columns))
-        except (pa.ArrowException, OSError) as error:
+                table = file.read_row_group(group, columns=list(columns))
+            _check_texts(table)
+        except UNREADABLE as error:
             raise broken(self.source, error) from error
+        return table
 
     def bounds(self, group: int, column: str) -> tuple[object, object] | None:
-        """Smallest and largest value of a flat column in a row group, as stored; None if not stated."""
+        """Smallest and largest value of a flat column in a row group, as stored; None if not stated.
+
+        Raises DataError for a broken footer.
+        """
+        self._try_first_row(group, column)
         statistics = self.metadata.row_group(group).column(self._leaves.index(column)).statistics
         if statistics is None or not statistics.has_min_max:
             return None
         return statistics.min, statistics.max
+
+    def _try_first_row(self, group: int, column: str) -> None:
+        """Raise DataError where Arrow cannot make sense of a column's entry in the footer.
+
+        Asked for the entry itself, Arrow ends the whole process where it is broken (a C++ exception
+        that its Python layer does not expect); on the way to a row it raises.
+        """
+        try:
+            with pq.ParquetFile(self.source.path, metadata=self.metadata) as file:
+                next(file.iter_batches(batch_size=1, row_groups=[group], columns=[column]), None)
+        except UNREADABLE as error:
+            raise broken(self.source, error) from error
 
     @cached_property
     def _leaves(self) -> list[str]:
@@ -88,10 +107,23 @@ def open_parquet(source: Source) -> ParquetFile:
     try:
         with pq.ParquetFile(source.path) as file:
             metadata, columns = file.metadata, file.schema_arrow
-    except (pa.ArrowException, OSError) as error:
+        texts = tuple(field.name for field in columns if pa.types.is_string(field.type))
+    except UNREADABLE as error:
         raise broken(source, error) from error
-    texts = tuple(field.name for field in columns if pa.types.is_string(field.type))
     return ParquetFile(source, metadata, columns, texts)
+
+
+def _check_texts(table: pa.Table) -> None:
+    """Raises ArrowException for dictionary indices out of range and for texts that are no UTF-8.
+
+    Arrow takes both from the pages unseen; numbers can hold nothing that is invalid.
+    """
+    for name in table.column_names:
+        column = table.column(name)
+        if pa.types.is_dictionary(column.type) or pa.types.is_string(column.type):
+            column.validate(full=True)
+            for chunk in column.chunks if pa.types.is_dictionary(column.type) else ():
+                chunk.dictionary.validate(full=True)
 
 
 def broken(source: Source, error: Exception) -> DataError:
