@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope import schema
+from servescope.formats.messages import chat_messages, chat_tools
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
     from servescope.formats.format import Context
-
-TEXT_PARTS = ("text", "input_text", "output_text")
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def prompt_of(
         return Prompt(text=prompt)
     if isinstance(prompt, list) and prompt and all(type(token) is int and token >= 0 for token in prompt):
         return Prompt(token_ids=prompt)
-    return _chat(_decoded(messages), system, tools if isinstance(tools, list) and tools else None)
+    return _chat(_decoded(messages), system, chat_tools(tools))
 
 
 def _decoded(messages: Any) -> Any:
@@ -101,31 +100,8 @@ def _chat(messages: Any, system: Any, tools: list[Any] | None) -> Prompt | None:
         return None
     if system:
         messages = [{"role": "system", "content": system}, *messages]
-    plain, other = [], 0
-    for message in messages:
-        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-            return None
-        text, parts = _content(message.get("content"))
-        plain.append({**message, "content": text})
-        other += parts
-    return Prompt(messages=plain, tools=tools, other_parts=other)
-
-
-def _content(content: Any) -> tuple[str | None, int]:
-    """A message's text (text parts joined by a line end), and how many parts are no text."""
-    if content is None or isinstance(content, str):
-        return content, 0
-    if not isinstance(content, list):
-        return None, 1
-    found, other = [], 0
-    for part in content:
-        if isinstance(part, str):
-            found.append(part)
-        elif isinstance(part, dict) and part.get("type") in TEXT_PARTS and isinstance(part.get("text"), str):
-            found.append(part["text"])
-        else:
-            other += 1
-    return "\n".join(found), other
+    made = chat_messages(messages)
+    return None if made is None else Prompt(messages=made[0], tools=tools, other_parts=made[1])
 
 
 def add_blocks(
