@@ -68,6 +68,9 @@ def show_report(result: Result, folder: str, *, json: bool) -> None:
 
 
 def _print_wrapped(text: str, width: int, indent: str = "  ") -> None:
+    from servescope.report.saved import printable  # a trace's texts must not steer the terminal
+
+    text = printable(text)
     typer.echo(textwrap.fill(text, max(width, 20), subsequent_indent=indent, break_on_hyphens=False))
 
 
@@ -115,6 +118,8 @@ def _print_records(names: list[str], cells: list[list[str]], width: int) -> None
 
 
 def _cell(value: Any) -> str:
+    from servescope.report.saved import printable
+
     if value is None:
         return "unknown"
     if isinstance(value, bool):
@@ -123,5 +128,5 @@ def _cell(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"
-    text = " ".join(str(value).split())
+    text = printable(str(value))
     return text if len(text) <= CELL_CHARS else text[: CELL_CHARS - 1] + "…"
