@@ -78,21 +78,24 @@ def fingerprint(
     trace = _read(
         names, replace(options or ReadOptions(), prompts=encoder, tokenizer=None, chars_per_token=None)
     )
-    decisions = [
-        *trace.meta.decisions,
-        f"a block holds {block_tokens} tokens; ids are keyed BLAKE2b chains, key {key_digits(secret)}",
+    made = _decisions(encoder, tokenizer, chat_template, keep_ids)
+    trace = trace.with_meta(decisions=[*trace.meta.decisions, *made])
+    trace = trace if keep_ids else _with_pseudonyms(trace, secret)
+    write_canonical(trace, target)
+    return trace
+
+
+def _decisions(encoder: Encoder, tokenizer: str, chat_template: str | None, keep_ids: bool) -> list[str]:
+    """What must be equal for two outputs to be comparable, and what became of the ids."""
+    digits = key_digits(encoder.key)
+    return [
+        f"a block holds {encoder.block_tokens} tokens; ids are keyed BLAKE2b chains, key {digits}",
         f"tokenizer {_named(tokenizer)}",
         f"chat template {_named(chat_template)}"
         if chat_template
         else "no chat template: role: content lines",
-        "users, sessions and request ids are as logged"
-        if keep_ids
-        else "users, sessions and request ids are keyed",
+        f"users, sessions and request ids are {'as logged' if keep_ids else 'keyed'}",
     ]
-    trace = trace.with_meta(decisions=decisions)
-    trace = trace if keep_ids else _with_pseudonyms(trace, secret)
-    write_canonical(trace, target)
-    return trace
 
 
 def _read(names: list[str], options: ReadOptions) -> Trace:

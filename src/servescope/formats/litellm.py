@@ -35,7 +35,7 @@ from servescope.formats.logs import (
     note_cached,
     unknown_zeros,
 )
-from servescope.formats.prompts import add_blocks, prompt_of
+from servescope.formats.prompts import Prompt, add_blocks, prompt_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,6 +80,7 @@ class Row(msgspec.Struct):
     cache_hit: str | bool | None = None
     metadata: str | dict[str, Any] | None = None
     messages: Any = None
+    model_parameters: Any = None
 
 
 def detect(sample: Sample) -> str | None:
@@ -140,7 +141,7 @@ def _chunk(source: Source, context: Context, piece: JsonRows[Row], times: LogTim
     blocks = lengths = None
     if context.options.prompts is not None:
         without = {index for index, row in enumerate(rows) if _answered_from_cache(row)} | set(piece.faults)
-        prompts = [None if i in without else prompt_of(row.messages) for i, row in enumerate(rows)]
+        prompts = [None if i in without else _prompt(row) for i, row in enumerate(rows)]
         blocks, lengths = add_blocks(context, piece.lines, without, columns, prompts)
     return Chunk(piece.lines, columns, times.base_ns, blocks, lengths, piece.faults)
 
@@ -193,6 +194,11 @@ def _tokens(
 def _answered_from_cache(row: Row) -> bool:
     """Whether the proxy's response cache answered; the table holds the flag as text."""
     return str(row.cache_hit).lower() == "true"
+
+
+def _prompt(row: Row) -> Prompt | None:
+    tools = row.model_parameters.get("tools") if isinstance(row.model_parameters, dict) else None
+    return prompt_of(row.messages, tools=tools)
 
 
 def _cached(detail: dict[str, Any]) -> Any:
