@@ -192,7 +192,7 @@ def report(trace: TraceLike, *, out: PathLike, figures: bool = True, **options: 
     with atomic(out) as part:
         write_tables(result.tables, part / "tables")
         write_atomic(part / "report.json", _saved_document(result, whole))
-        render(part)
+        render(part, figures=figures)
     write_rejects(whole.rejects, out)
     return result
 
@@ -206,7 +206,7 @@ def report_from(folder: PathLike, *, figures: bool = True) -> Result:
     from servescope.report.saved import read_saved
 
     saved = read_saved(Path(folder))
-    render(Path(folder))
+    render(Path(folder), figures=figures)
     document = saved.document
     ledger = Ledger(**document["ledger"])
     return Result("report", document["inputs"], ledger, document["notes"], saved.tables)

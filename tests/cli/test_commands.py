@@ -155,6 +155,16 @@ def test_a_report_replaces_an_earlier_one_and_nothing_else(servescope: Call, tra
     assert (out / "notes.txt").read_text() == "mine"
 
 
+def test_a_report_without_figure_files_links_none(servescope: Call, trace: Path) -> None:
+    out = trace.with_name("report")
+    assert servescope("report", trace, "-o", out, "--no-figures").code == 0
+    assert not (out / "figures").exists()
+    assert 'href="figures/' not in (out / "report.html").read_text()
+    assert servescope("report", "--from", out).code == 0
+    assert 'href="figures/' in (out / "report.html").read_text()
+    assert any((out / "figures").iterdir())
+
+
 def test_redrawing_what_is_no_report_says_so(servescope: Call, tmp_path: Path) -> None:
     done = servescope("report", "--from", tmp_path)
     assert done.code == 2

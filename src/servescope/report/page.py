@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import shutil
 from functools import cache
 from importlib.resources import files as resources
 from pathlib import Path
@@ -31,8 +32,10 @@ PAGE = "report.html"
 _JSON_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
-def render(folder: str | Path) -> Path:
+def render(folder: str | Path, *, figures: bool = True) -> Path:
     """Draw `folder/report.html` and `folder/figures/` from `folder/tables/` and `folder/report.json`.
+
+    figures  whether to write the figure files; without them an earlier figures/ is removed
 
     Returns the page's path. Page and figures are written whole or not at all; nothing else is
     touched. Raises UsageError or DataError where the folder holds no readable result.
@@ -41,9 +44,12 @@ def render(folder: str | Path) -> Path:
     saved = read_saved(folder)
     drawn, skipped = draw_all(saved)
     specs = {item.name: specification(item) for item in drawn}
-    page = build(saved, drawn, skipped, specs).encode()
-    with atomic(folder / "figures") as part:
-        write_figures(specs, {item.name: item.figure.title for item in drawn}, part)
+    page = build(saved, drawn, skipped, specs, files=figures).encode()
+    if figures:
+        with atomic(folder / "figures") as part:
+            write_figures(specs, {item.name: item.figure.title for item in drawn}, part)
+    else:
+        shutil.rmtree(folder / "figures", ignore_errors=True)
     write_atomic(folder / PAGE, page)
     return folder / PAGE
 
@@ -83,8 +89,13 @@ def _policy(*scripts: str) -> str:
     )
 
 
-def build(saved: Saved, drawn: list[Drawn], skipped: list[Skipped], specs: dict[str, Any]) -> str:
-    """The page as text. Every text of the results is escaped; only our own files are not."""
+def build(
+    saved: Saved, drawn: list[Drawn], skipped: list[Skipped], specs: dict[str, Any], *, files: bool = True
+) -> str:
+    """The page as text. Every text of the results is escaped; only our own files are not.
+
+    files  whether figure files stand beside the page, to be linked
+    """
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
@@ -92,6 +103,7 @@ def build(saved: Saved, drawn: list[Drawn], skipped: list[Skipped], specs: dict[
     meta, ledger = saved.meta, saved.document.get("ledger") or {}
     return environment.from_string(_resource("template.html")).render(
         policy=_policy(bundle, script),
+        files=files,
         css=Markup(_resource("page.css")),
         script=Markup(script),
         bundle=Markup(bundle),
