@@ -9,7 +9,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from servescope.version import VERSION as __version__
 __all__ = [
     "__version__",
     "check",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from servescope.ledger import Ledger
+from servescope.version import VERSION
 
 SMALL_ROWS = 2_000  # tables up to this size are printed in the JSON document
 
@@ -77,12 +78,10 @@ class Result:
 
     def document(self) -> dict[str, Any]:
         """The JSON document of `--json`; tables over `SMALL_ROWS` rows are left to Parquet."""
-        from servescope import __version__
-
         small = {n: t for n, t in self.tables.items() if t.data.num_rows <= SMALL_ROWS}
         return {
             "command": self.command,
-            "version": __version__,
+            "version": VERSION,
             "inputs": self.inputs,
             "ledger": {
                 "read": self.ledger.read,
