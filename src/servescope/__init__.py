@@ -9,7 +9,8 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from servescope.version import VERSION as __version__
+from servescope.version import VERSION as __version__  # noqa: N811
+
 __all__ = [
     "__version__",
     "check",
