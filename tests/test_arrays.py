@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from servescope import arrays, schema
 from servescope.arrays import ArrayPart, Columns, category_array
+
+if TYPE_CHECKING:
+    import pytest
 
 OFFSETS = np.array([0, 2, 2, 2, 5])
 BLOCKS = np.array([1, 2**64 - 1, 7, 8, 9], np.uint64)

@@ -153,6 +153,7 @@ def trace_of(
     origins  names of the original files, if `files` are sorted copies of them
     """
     layout, runs, rejects = survey(files, context, origins=origins)
+    context.decide(f"times are {layout.unit} on the nominal clock that begins at 1970-01-01 00:00")
     sides = _sides(context)
     starts = np.cumsum([0, *(run.rows for run in runs)]).tolist()
     parts = tuple(ChutesPart(layout, run, start, sides) for run, start in zip(runs, starts[:-1], strict=True))
@@ -179,7 +180,6 @@ def _columns(layout: Layout, sides: columns_of.SideTables) -> list[str]:
 
 def _sides(context: Context) -> columns_of.SideTables:
     options = context.options
-    context.decide("times are microseconds on the nominal clock that begins at 1970-01-01 00:00")
     context.decide("the user key is the user id and its rotation round, ID@ROUND")
     context.decide("a cached prefix does not cross models")
     models: dict[str, str] = {}

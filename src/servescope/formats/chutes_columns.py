@@ -16,7 +16,7 @@ from servescope.formats.parquet import ParquetFile, category, coded
 from servescope.units import NS_PER, ns_per
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 INT32_MAX = 2**31 - 1  # the smallest 32-bit number stands for null in arrays, so the range is symmetric
 TOKENS = {"input_tokens": "it", "output_tokens": "ot", "cached_tokens": "ct"}
@@ -51,7 +51,7 @@ class SideTables:
 
 def check_types(file: ParquetFile) -> None:
     """Raises DataError for a column whose type cannot be read as what the format says it is."""
-    kinds = {
+    kinds: dict[str, tuple[str, Callable[[pa.DataType], bool]]] = {
         **dict.fromkeys(("it", "ot", "ct"), ("a whole number", _is_number)),
         "ttft": ("a number", _is_number),
         "rehash_round": ("a whole number", _is_round),
@@ -60,7 +60,7 @@ def check_types(file: ParquetFile) -> None:
         **dict.fromkeys(("chute_id", "function_name", "user_id", "instance_id", "invocation_id"), _PLAIN),
     }
     for name in file.columns.names:
-        expected, good = kinds.get(name, ("anything", lambda _: True))
+        expected, good = kinds.get(name, ("anything", lambda kind: True))
         found = file.columns.field(name).type
         if not good(found):
             raise DataError(

@@ -226,13 +226,18 @@ def _may_be_bad(file: ParquetFile, group: int, name: str) -> bool:
 
 
 def _disorder(layout: Layout, group: int, row: int, name: str, late: int, window: int) -> DisorderError:
-    per_s = 1_000_000_000 // NS_PER[layout.unit]
     line = layout.groups[group][2] + row + 1
+    late_s, window_s = _seconds(late, layout), _seconds(window, layout)
     return DisorderError(
-        f"{name}: about row {line}: started_at lies {late / per_s:g} s before an earlier row, the window is "
-        f"{window / per_s:g} s. A file is streamed in place only in the order of its times: run convert, "
-        "which sorts, or allow a small disorder with --reorder-window S."
+        f"{name}: about row {line}: started_at lies {late_s} s before an earlier row, the window is "
+        f"{window_s} s. A file is streamed in place only in the order of its times: run convert, which "
+        "sorts, or allow a small disorder with --reorder-window S."
     )
+
+
+def _seconds(span: int, layout: Layout) -> str:
+    """A span in the unit of the times, as seconds without needless digits."""
+    return f"{span * NS_PER[layout.unit] / 1e9:.6f}".rstrip("0").rstrip(".")
 
 
 def _nothing_kept(files: list[ParquetFile], context: Context, rejects: Rejects) -> None:
