@@ -326,7 +326,5 @@ def test_a_lying_footer_is_noticed(tmp_path: Path) -> None:
     path.write_bytes(data[:place] + big + data[place + 8 :])
     trace = read_trace([str(path)])
     assert column(trace, "input_tokens") == [0, 1]
-    with pytest.raises(
-        DataError, match=r"a\.parquet: broken Parquet file \(Integer value 1099511627776"
-    ):
+    with pytest.raises(DataError, match=r"a\.parquet: broken Parquet file \(Integer value 1099511627776"):
         column(trace, "output_tokens")
