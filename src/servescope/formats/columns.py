@@ -224,7 +224,7 @@ def _real(value: object) -> float | None:
         return -1.0
     try:
         return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return -1.0
 
 

@@ -126,6 +126,6 @@ def _lookup(line: bytes, path: str) -> Any:
             if key == "...":
                 return None
             value = value[int(key)] if isinstance(value, list) else value[key]
-    except (msgspec.DecodeError, KeyError, IndexError, ValueError, TypeError):
+    except (msgspec.DecodeError, RecursionError, KeyError, IndexError, ValueError, TypeError):
         return None
     return value
