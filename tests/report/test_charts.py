@@ -116,11 +116,12 @@ def test_exceedance_and_quantile() -> None:
 def test_zero_lengths_lie_left_of_a_logarithmic_axis_and_are_said() -> None:
     rows = [
         {"request_type": "*", "metric": "output", "bin_low": 0.0, "bin_high": 0.0, "count": 25},
-        {"request_type": "*", "metric": "output", "bin_low": 10.0, "bin_high": 11.0, "count": 75},
+        {"request_type": "*", "metric": "output", "bin_low": 10.0, "bin_high": 11.0, "count": 50},
+        {"request_type": "*", "metric": "output", "bin_low": 20.0, "bin_high": 21.0, "count": 25},
     ]
     drawing, points = _draw("output_ccdf", sample.saved(length_ccdf=rows))
     assert drawing.remark.startswith("25.0 % of the requests have 0 output tokens")
-    assert [(row["x"], row["y"]) for row in points] == [(10.0, 0.75)]
+    assert [(row["x"], row["y"]) for row in points] == [(10.0, 0.75), (20.0, 0.25)]
 
 
 def test_days_and_weeks_need_their_span() -> None:
@@ -224,3 +225,40 @@ def test_colours_stand_out_from_their_panel(palette: dict[str, Any], panel: str)
 
     assert contrast(palette["ink"]) >= 7 and contrast(palette["muted"]) >= 4.5
     assert min(contrast(colour) for colour in palette["series"]) >= 3
+
+
+ONE_BIN = {"bin_low": 10.0, "bin_high": 10.2, "count": 7}
+SAME = [
+    (
+        "input_ccdf",
+        "length_ccdf",
+        {"request_type": "*", "metric": "input"},
+        "all requests are of one size, about 10 ",
+    ),
+    (
+        "latency",
+        "value_hist",
+        {"metric": "e2e", "series": "global"},
+        "all latencies fall into one bin, up to 10.2 s",
+    ),
+    ("think_time", "start_gap", {}, "all pauses fall into one bin, up to 10.2 s"),
+    ("new_tokens", "new_tokens", {}, "every follow-up adds about 10 tokens"),
+    ("turns", "turns", {"turns": 1, "sessions": 4}, "every session has 1 turn"),
+]
+
+
+@pytest.mark.parametrize(("name", "table", "key", "reason"), SAME)
+def test_a_single_value_is_said_and_not_drawn(
+    name: str, table: str, key: dict[str, Any], reason: str
+) -> None:
+    without = ("think_time",) if table == "start_gap" else ()
+    saved = sample.saved(without=without, **{table: [{**ONE_BIN, **key}]})
+    assert _reasons(saved)[name].startswith(reason)
+
+
+def test_a_table_of_another_version_is_named_with_its_missing_column() -> None:
+    rows = [{"turns": 1}, {"turns": 2}]
+    assert _reasons(sample.saved(turns=rows))["turns"] == "its table lacks a column: sessions"
+    empty = sample.saved()
+    empty.tables["turns"] = Table("turns", empty.tables["turns"].data.slice(0, 0))
+    assert _reasons(empty)["turns"] == "table turns has no rows"

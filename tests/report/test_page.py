@@ -156,7 +156,7 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.Mon
 def test_figures_not_drawn_are_listed_with_their_reason(tmp_path: Path) -> None:
     made = sample.write(tmp_path / "out")
     (made / "tables" / "turns.parquet").unlink()
-    text = render(made).read_text(encoding="utf-8")
+    text = render(made, figures=False).read_text(encoding="utf-8")
     assert "<tr><td>Turns of a session</td><td>no table turns in this result</td></tr>" in text
     assert 'data-figure="turns"' not in text
     assert not (made / "figures" / "turns.svg").exists()
@@ -181,7 +181,7 @@ def test_a_folder_without_a_result_is_refused_with_a_remedy(tmp_path: Path) -> N
 def test_a_result_without_any_table_still_makes_a_page(tmp_path: Path) -> None:
     (tmp_path / "tables").mkdir()
     (tmp_path / "report.json").write_text("{}")
-    text = render(tmp_path).read_text(encoding="utf-8")
+    text = render(tmp_path, figures=False).read_text(encoding="utf-8")
     assert "not known: the result has no ledger." in text
     assert text.count("<figure") == 0
 
@@ -192,3 +192,12 @@ def test_script_json_sorts_and_escapes() -> None:
     )
     with pytest.raises(ValueError, match="JSON"):
         script_json(float("nan"))
+
+
+def test_a_page_without_figure_files_links_none_and_leaves_none(tmp_path: Path) -> None:
+    made = sample.write(tmp_path / "out")
+    render(made)
+    text = render(made, figures=False).read_text(encoding="utf-8")
+    assert not (made / "figures").exists()
+    assert "figures/" not in text.split('<script id="data"')[0]
+    assert text.count('class="chart"') == len(FIGURES)

@@ -232,6 +232,8 @@ def _absent(saved: Saved, table: str) -> str:
     column, reason = BECAUSE.get(table, ("", ""))
     if column and saved.columns() and column not in saved.columns():
         return reason
+    if table in saved.tables:
+        return f"table {table} has no rows"
     return f"no table {table} in this result"
 
 

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from servescope.report.figure import SERIES, SHORT, Drawing, NotDrawn, chart, colour, number, percent, ticks
+from servescope.report.figure import (
+    SERIES,
+    SHORT,
+    Drawing,
+    NotDrawn,
+    chart,
+    colour,
+    dots,
+    number,
+    percent,
+    ticks,
+)
 from servescope.report.saved import ALL
 
 if TYPE_CHECKING:
@@ -72,11 +83,13 @@ def ccdf(saved: Saved, metric: str) -> Drawing:
         rows += [{"x": x, "y": float(f"{y:.5g}"), "series": name} for x, y in thin(points) if x > 0]
     if not rows:
         raise NotDrawn(f"the trace states no {metric} tokens")
+    if len({row["x"] for row in rows}) < 2:
+        raise NotDrawn(f"all requests are of one size, about {number(rows[0]['x'])} {metric} tokens")
     names = ["all requests" if scope == ALL else scope for scope in scopes]
     low, high = min(r["x"] for r in rows), max(r["x"] for r in rows)
     drawn = (
         chart(rows)
-        .mark_line(interpolate="step-before", clip=True)
+        .mark_line(interpolate="step-before", point=dots(rows))
         .encode(
             x=alt.X("x:Q", title=f"{metric} tokens of a request")
             .scale(type="log", nice=False)
@@ -118,10 +131,12 @@ def latency(saved: Saved) -> Drawing:
             medians.append(f"{name} {number(quantile(bins, 0.5))} s")
     if not rows:
         raise NotDrawn("the trace states neither the time to first token nor the end of a request")
+    if len({row["x"] for row in rows}) < 2:
+        raise NotDrawn(f"all latencies fall into one bin, up to {number(rows[0]['x'])} s")
     names = [name for name in LATENCIES.values() if any(row["series"] == name for row in rows)]
     drawn = (
         chart(rows)
-        .mark_line(interpolate="step-after")
+        .mark_line(interpolate="step-after", point=dots(rows))
         .encode(
             x=alt.X("x:Q", title="seconds")
             .scale(type="log", nice=False)

@@ -98,6 +98,7 @@ def arrivals(saved: Saved, window_s: int) -> Drawing:
     total = values[_named(ALL)] / window_s
     if not len(total):
         raise NotDrawn(f"the trace has no windows of {window_s} s")
+    values = {name: series for name, series in values.items() if len(series)}
     rows, unit, remark = _rows(values, window_s)
     drawn = (
         chart(rows)

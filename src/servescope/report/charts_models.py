@@ -70,10 +70,9 @@ def _model_days(saved: Saved, top: list[tuple[str, int]], first: int, last: int)
     data = saved.arrow("model_day")
     names = [name for name, _ in top[:TOP_MODELS]]
     shown = [*names, OTHERS] if len(top) > TOP_MODELS else names
-    place = {name: i for i, name in enumerate(names)}
-    code = np.array(
-        [place.get(m, len(names)) for m in data["model"].cast(pa.string()).fill_null(NO_MODEL).to_pylist()]
-    )
+    model = data["model"].cast(pa.string()).fill_null(NO_MODEL)
+    found = pc.index_in(model, value_set=pa.array(names, pa.string()))
+    code = found.fill_null(len(names)).to_numpy()  # the place after the last is the rest
     step = -(-((last - first + 1) * len(shown)) // POINTS)  # days joined into one bar
     bar = (data["day"].to_numpy().astype(np.int64) - first) // step
     count = (last - first) // step + 1

@@ -19,7 +19,7 @@ RATIOS = {
 }
 PLACES = ["seen anywhere before", "seen as this prefix"]
 PARTS = {"whole": "whole trace", "last_half": "last half"}
-ROOM = {"left": 5, "top": 5, "right": 46, "bottom": 5}  # for a label beside a bar of 100 %
+ROOM = {"left": 5, "top": 5, "right": 46, "bottom": 5}  # right of a bar of 100 % stands its label
 SAME, CROSS, UNSPLIT = "same session", "other sessions", "reused"
 
 
@@ -140,4 +140,4 @@ def by_position(saved: Saved) -> Drawing:
         if first["value"] >= last["value"]
         else f"Prefix reuse goes from {percent(first['value'])} of first blocks "
     ) + f"to {percent(last['value'])} at places {last['place']}."
-    return Drawing(alt.layer(wide, fine), says)
+    return Drawing(alt.layer(wide, fine).properties(padding={**ROOM, "right": 24}), says)

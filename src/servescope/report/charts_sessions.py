@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from servescope.report.charts_lengths import exceedance, quantile, thin
-from servescope.report.figure import SHORT, Drawing, NotDrawn, chart, colour, number, percent, ticks
+from servescope.report.figure import SHORT, Drawing, NotDrawn, chart, colour, dots, number, percent, ticks
 
 if TYPE_CHECKING:
     from servescope.report.saved import Saved
@@ -22,7 +22,7 @@ def _tail(rows: list[dict[str, Any]], x: str, y: str) -> alt.Chart:
     low, high = min(row["x"] for row in rows), max(row["x"] for row in rows)
     drawn: alt.Chart = (
         chart(rows)
-        .mark_line(interpolate="step-before", point={"size": 18} if len(rows) < 40 else False)
+        .mark_line(interpolate="step-before", point=dots(rows))
         .encode(
             x=alt.X("x:Q", title=x)
             .scale(type="log", nice=False)
@@ -41,6 +41,8 @@ def turns(saved: Saved) -> Drawing:
     bins = [{"bin_low": row["turns"], "count": row["sessions"]} for row in saved.rows("turns")]
     points = thin(exceedance(bins))
     rows = [{"x": x, "y": float(f"{y:.5g}")} for x, y in points]
+    if len(rows) < 2:
+        raise NotDrawn(f"every session has {number(rows[0]['x'])} {'turn' if rows[0]['x'] == 1 else 'turns'}")
     total = sum(row["count"] for row in bins)
     single = sum(row["count"] for row in bins if row["bin_low"] == 1)
     says = (
@@ -65,10 +67,12 @@ def pauses(saved: Saved) -> Drawing:
             says.append(f"{number(quantile(bins, 0.5))} s {name} ({number(total)} follow-ups)")
     if not rows:
         raise NotDrawn("no request in the trace has its parent in the trace")
+    if len({row["x"] for row in rows}) < 2:
+        raise NotDrawn(f"all pauses fall into one bin, up to {number(rows[0]['x'])} s")
     names = [name for name in PAUSES.values() if any(row["series"] == name for row in rows)]
     drawn = (
         chart(rows)
-        .mark_line(interpolate="step-after")
+        .mark_line(interpolate="step-after", point=dots(rows))
         .encode(
             x=alt.X("x:Q", title="seconds after the parent")
             .scale(type="log", nice=False)
@@ -93,6 +97,8 @@ def new_tokens(saved: Saved) -> Drawing:
     rows = [{"x": x, "y": float(f"{y:.5g}")} for x, y in points if x > 0]
     if not rows:
         raise NotDrawn("no follow-up adds a known number of tokens")
+    if len(rows) < 2:
+        raise NotDrawn(f"every follow-up adds about {number(rows[0]['x'])} tokens")
     growth = saved.row("growth")
     says = f"A follow-up adds about {number(quantile(bins, 0.5))} tokens in the median."
     if growth.get("new_tokens") and growth.get("input_tokens"):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 POINTS = 5_000  # a figure holds about this many points at most
 SERIES = 9  # and this many coloured series; the rest become one
 HEIGHT = 260
+FEW = 40
 SHORT = "format(datum.value, '~s')"  # labels such as 800, 1.2k: each tick with its own prefix
 
 
@@ -62,6 +63,11 @@ class Figure:
 def chart(rows: list[dict[str, Any]], height: int = HEIGHT) -> alt.Chart:
     """A chart over rows, as wide as its container."""
     return alt.Chart(values(rows), width="container", height=height)
+
+
+def dots(rows: list[dict[str, Any]]) -> dict[str, int] | bool:
+    """Dots on a line of few points: a series of a single point has no line to be seen."""
+    return {"size": 18} if len(rows) < FEW else False
 
 
 def values(rows: list[dict[str, Any]]) -> alt.Data:
