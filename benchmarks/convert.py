@@ -72,9 +72,7 @@ def compare(rows: int, runs: int, folder: Path) -> dict[str, list[Run]]:
     for _ in range(runs):
         found["servescope"].append(timed(servescope(source, folder)))
         found["duckdb"].append(timed(duckdb(source, folder)))
-    print(
-        f"{rows:,} rows, {megabytes:,.0f} MB; first call, with compiling: {compiling.seconds:.1f} s, apart"
-    )
+    print(f"{rows:,} rows, {megabytes:,.0f} MB; first call, with compiling: {compiling.seconds:.1f} s, apart")
     speed = {name: megabytes / median(run.seconds for run in done) for name, done in found.items()}
     for name, done in found.items():
         peak = max(run.peak_bytes for run in done) / (1 << 20)
