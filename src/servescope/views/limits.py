@@ -95,7 +95,7 @@ class Limits:
         if kind == "none":
             yield (
                 "load",
-                "nothing on rates, gaps, bursts, think times or order",
+                "nothing on rates, gaps, bursts or order",
                 "the source has no arrival times",
             )
             return
@@ -117,7 +117,7 @@ class Limits:
         if self.context.rows > BATCHED * self.distinct:
             yield (
                 "arrivals",
-                "gaps below the source's tick, and bursts inside it, are unknown",
+                "gaps and bursts below the source's tick are unknown",
                 self._batches(),
             )
 
@@ -140,8 +140,8 @@ class Limits:
             yield "reuse", "prefixes are matched by ids in order, and may be over- or undercounted", because
         yield (
             "platform",
-            "not the platform's total load, nor how it was sampled",
-            "a trace states its own rows",
+            "neither the platform's total load nor how it was sampled",
+            "it states its own rows",
         )
 
     def _partly(self) -> Iterator[tuple[str, str, str]]:

@@ -126,7 +126,7 @@ def _filter_notes(trace: Trace, chosen: Sequence[View]) -> list[str]:
     ]
 
 
-def slices(trace: Trace, chosen: tuple[View, ...], rows: int = SLICE_ROWS) -> list[Slice]:
+def slices(trace: Trace, chosen: tuple[View, ...], rows: int) -> list[Slice]:
     """Runs of parts of at least `rows` rows (the last may have fewer), for these views."""
     cut: list[Slice] = []
     first = 0
@@ -143,7 +143,7 @@ def _scan(
     """The finished sketch of every view, by view name."""
     free = tuple(view for view in chosen if not view.ordered)
     work = [Slice(0, len(trace.parts), (view,)) for view in chosen if view.ordered]
-    work += slices(trace, free) if free else []
+    work += slices(trace, free, SLICE_ROWS) if free else []
     rows = sum(trace.starts[one.last] - trace.starts[one.first] for one in work)
     counter = Counter(rows, progress)
 

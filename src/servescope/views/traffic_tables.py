@@ -62,8 +62,8 @@ def rate(context: Context, arrivals: Arrivals) -> Table:
             start = np.arange(len(counts)) * us
             pieces.append(
                 {
-                    "request_type": (TEXT, np.full(len(counts), text, object)),
-                    "window_s": (F64, np.full(len(counts), us / 1e6)),
+                    "request_type": (TEXT, pa.repeat(text, len(counts))),
+                    "window_s": (F64, pa.repeat(us / 1e6, len(counts))),
                     "start_s": (F64, start / 1e6),
                     "requests": (I64, counts[:, 0]),
                     "input_tokens": (I64, counts[:, 1] if context.has("input_tokens") else None),
@@ -90,7 +90,7 @@ _RATE_COLUMNS = {
 
 
 def _nulls(values: Any, rows: int, kind: pa.DataType) -> pa.Array:
-    return pa.nulls(rows, kind) if values is None else pa.array(values, kind)
+    return pa.nulls(rows, kind) if values is None else pa.array(values)
 
 
 def _peak(arrivals: Arrivals, scope: int) -> tuple[float | None, float | None, int | None]:

@@ -1,0 +1,110 @@
+"""The driver: slices, threads, choice of tables, progress."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from servescope import registry
+from servescope.errors import UsageError
+from servescope.views import VIEWS, load, run_views, scan
+from tests.traces import OPTIONAL, build, traces
+
+if TYPE_CHECKING:
+    from servescope.trace import Trace
+
+
+def document(trace: Trace, threads: int, rows: int) -> dict[str, bytes]:
+    """Bytes of every table, from slices of at least `rows` rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scan, "SLICE_ROWS", rows)
+        tables, _, _ = run_views(trace, threads=threads)
+    found = {}
+    for table in tables:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.data.schema) as writer:
+            writer.write_table(table.data.combine_chunks())
+        found[table.name] = sink.getvalue().to_pybytes()
+    return found
+
+
+@settings(max_examples=40)
+@given(traces(need=OPTIONAL), st.integers(1, 8), st.integers(1, 4))
+def test_any_slicing_and_any_threads_give_the_same_bytes(trace: Trace, rows: int, threads: int) -> None:
+    whole = document(trace, 1, 10**9)
+    assert set(whole) == set(VIEWS)
+    assert document(trace, threads, rows) == whole
+
+
+@settings(max_examples=20)
+@given(traces(), st.integers(1, 5))
+def test_slices_merge_for_any_columns(trace: Trace, rows: int) -> None:
+    assert document(trace, 2, rows) == document(trace, 1, 10**9)
+
+
+@given(traces(), st.integers(1, 9))
+def test_slices_cover_the_parts_once_and_in_order(trace: Trace, rows: int) -> None:
+    cut = scan.slices(trace, (), rows)
+    assert [one.first for one in cut] == [0, *(one.last for one in cut)][: len(cut)]
+    assert cut[-1].last == len(trace.parts)
+    sizes = [trace.starts[one.last] - trace.starts[one.first] for one in cut]
+    assert sum(sizes) == trace.rows
+    assert all(size >= rows for size in sizes[:-1])
+
+
+@pytest.mark.parametrize("name", sorted(VIEWS))
+def test_every_row_of_the_table_of_views_loads(name: str) -> None:
+    view = load(name)
+    assert name in view.tables
+    assert VIEWS[name] == f"servescope.views.{VIEWS[name].rpartition('.')[2]}"
+    assert registry.load("view", VIEWS, name, "VIEW") is view
+    assert all(VIEWS[table] == VIEWS[name] for table in view.tables)
+
+
+@pytest.mark.parametrize("name", sorted(VIEWS))
+def test_every_view_reads_no_more_than_it_says(name: str) -> None:
+    trace = build(
+        {"arrival_us": [0, 3], "block_ids": [[1], None], "request_type": ["a", None], "user": ["u", "u"]}
+    )
+    (table,), _, _ = run_views(trace, [name])
+    assert table.name == name
+    assert table.doc and table.data.num_columns > 1
+
+
+def test_unknown_tables_are_named_with_the_closest() -> None:
+    with pytest.raises(UsageError, match=r'unknown view "rates".*Did you mean rate'):
+        run_views(build({"arrival_us": [0]}), ["rates"])
+
+
+def test_tables_come_in_the_order_asked_for_and_what_is_left_out_is_noted() -> None:
+    trace = build({"arrival_us": [0, 5]})
+    tables, notes, timing = run_views(trace, ["rate", "facts", "rate"])
+    assert [table.name for table in tables] == ["rate", "facts"]
+    assert notes == []
+    assert timing["rows"] == 2 and timing["scan_s"] > 0 and timing["peak_rss_bytes"] > 10**6
+    _, notes, _ = run_views(trace)
+    assert "table user_share is left out: the source has no user" in notes
+
+
+def test_progress_ends_at_the_total() -> None:
+    trace = build({"arrival_us": [0, 5, 9], "block_ids": [[1], [2], None]}, cuts=(1, 2))
+    seen: list[tuple[int, int]] = []
+    run_views(
+        trace, ["facts", "hit_rates"], threads=2, progress=lambda done, total: seen.append((done, total))
+    )
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[-1] == (6, 6) and {total for _, total in seen} == {6}
+
+
+def test_an_error_in_a_slice_reaches_the_caller() -> None:
+    trace = build({"arrival_us": [0, 5]})
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_views(trace, ["facts"], threads=2, progress=stop)
