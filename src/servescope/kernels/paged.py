@@ -1,0 +1,332 @@
+"""Log histograms of very many keys: a short list first, then pages of 16 bins where they are touched.
+
+Keys are dense whole numbers (a user's code, a pair's place). The first 15 values of a key are kept
+as a list of bin indices in its 32 bytes; the sixteenth moves them to pages of 16 bins, 64 bytes each,
+found by (key, page) in one table (16 to 24 bytes a page). A bin is uint32; what does not fit is carried
+to a page of its own that counts in units of 2^32, so counts are exact up to 2^64.
+
+    held = Paged(keys=len(users))           # keys may grow: held.reach(keys)
+    held.add(keys, bins)                     # int64[n] each; bins from `histogram.log_bin`
+    held.merge(later)                        # any order gives the same counts
+    held.totals()                            # int64[keys], values of each key
+    held.quantiles((0.5, 0.9), whole=True)   # float64[keys, 2], NaN where a key has no value
+
+Inside a kernel of one's own, `held.store` is passed as an argument and `add_one(store, key, bin)`
+adds a value; before each, `has_room(store)` must be true, else the kernel returns where it stopped,
+the caller runs `held.grow()` and calls again with the new `held.store`. Slow twin: tests/reference/paged.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from servescope.kernels.histogram import LOG_BINS, REAL_CENTRES, WHOLE_CENTRES
+from servescope.kernels.jit import kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Ints = npt.NDArray[np.int64]
+
+EARLY = 15  # values kept as a list
+PAGED = EARLY + 1  # in place of the list's length: the key has pages
+PAGE_BINS = 16
+PAGES = (LOG_BINS + PAGE_BINS - 1) // PAGE_BINS  # of a key
+MOST_NEW = EARLY + 1  # pages that one added value may need
+SMALLEST = 1 << 6
+USED, LOW, HIGH = 0, 1, 2  # in `Store.facts`
+
+
+class Store(NamedTuple):
+    """The arrays of `Paged`.
+
+    early   uint16[keys, 16]: length of the list or PAGED, then the bins of the list
+    slots   int32[a power of two]: row of a page + 1, 0 where free
+    owners  uint64[rows]: ((key * PAGES) + page) * 2, + 1 where the page counts in units of 2^32
+    counts  uint32[rows, 16]
+    facts   int64[3]: rows used, lowest key with a value, highest key with a value + 1
+    """
+
+    early: npt.NDArray[np.uint16]
+    slots: npt.NDArray[np.int32]
+    owners: npt.NDArray[np.uint64]
+    counts: npt.NDArray[np.uint32]
+    facts: Ints
+
+
+@kernel
+def has_room(store: Store) -> bool:
+    """Whether one more value certainly fits."""
+    return bool(store.facts[USED] + MOST_NEW <= len(store.owners))
+
+
+@kernel
+def _slot_of(slots: npt.NDArray[np.int32], owners: npt.NDArray[np.uint64], owner: np.uint64) -> np.int64:
+    """The slot of this owner's page, or the free slot where it belongs."""
+    mask = np.uint64(len(slots) - 1)
+    mixed = owner * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(32)
+    mixed *= np.uint64(0xFF51AFD7ED558CCD)
+    slot = (mixed ^ (mixed >> np.uint64(29))) & mask
+    while slots[slot] != 0 and owners[slots[slot] - 1] != owner:
+        slot = (slot + np.uint64(1)) & mask
+    return np.int64(slot)
+
+
+@kernel
+def _count(store: Store, owner: np.uint64, place: int, times: np.uint64) -> None:
+    """Add to one bin of a page (made if missing), carrying what a uint32 cannot hold."""
+    slots, owners, counts = store.slots, store.owners, store.counts
+    while times > np.uint64(0):
+        slot = _slot_of(slots, owners, owner)
+        row = np.int64(slots[slot]) - 1
+        if row < 0:
+            row = store.facts[USED]
+            store.facts[USED] = row + 1
+            slots[slot] = row + 1
+            owners[row] = owner
+        total = np.uint64(counts[row, place]) + times
+        counts[row, place] = np.uint32(total & np.uint64(0xFFFFFFFF))
+        times = total >> np.uint64(32)
+        owner |= np.uint64(1)
+
+
+@kernel
+def _owner(key: int, log_bin: int) -> np.uint64:
+    return np.uint64((key * PAGES + log_bin // PAGE_BINS) * 2)
+
+
+@kernel
+def _to_pages(store: Store, key: int) -> None:
+    """Move the list of a key to pages."""
+    early = store.early
+    for at in range(1, early[key, 0] + 1):
+        held = int(early[key, at])
+        _count(store, _owner(key, held), held % PAGE_BINS, np.uint64(1))
+    early[key, 0] = PAGED
+
+
+@kernel
+def add_one(store: Store, key: int, log_bin: int) -> None:
+    """Add a value of this log bin to a key. Changes the store, which must have room."""
+    early, facts = store.early, store.facts
+    facts[LOW] = min(facts[LOW], key)
+    facts[HIGH] = max(facts[HIGH], key + 1)
+    length = np.int64(early[key, 0])
+    if length < EARLY:
+        early[key, length + 1] = log_bin
+        early[key, 0] = length + 1
+        return
+    if length == EARLY:
+        _to_pages(store, key)
+    _count(store, _owner(key, log_bin), log_bin % PAGE_BINS, np.uint64(1))
+
+
+@kernel
+def _add(store: Store, keys: npt.NDArray[np.int64], bins: npt.NDArray[np.int64], row: int) -> int:
+    """Add values from `row` on; the row reached when room ran out."""
+    while row < len(keys) and has_room(store):
+        add_one(store, keys[row], bins[row])
+        row += 1
+    return row
+
+
+@kernel
+def _merge_lists(store: Store, later: Store, key: int) -> int:
+    """Take over the lists of a later store from `key` on; the key reached when room ran out."""
+    early, facts = later.early, store.facts
+    last = later.facts[HIGH]
+    while key < last:
+        # a list may move to pages: at most its 15 values and those of the other list
+        if facts[USED] + 2 * MOST_NEW > len(store.owners):
+            return key
+        length = np.int64(early[key, 0])
+        if length == PAGED:
+            if store.early[key, 0] != PAGED:
+                _to_pages(store, key)
+        else:
+            for at in range(1, length + 1):
+                add_one(store, key, int(early[key, at]))
+        key += 1
+    return key
+
+
+@kernel
+def _merge_pages(store: Store, later: Store, row: int) -> int:
+    """Take over the pages of a later store from `row` on; the row reached when room ran out."""
+    while row < later.facts[USED]:
+        if not has_room(store):
+            return row
+        for place in range(PAGE_BINS):
+            _count(store, later.owners[row], place, np.uint64(later.counts[row, place]))
+        row += 1
+    return row
+
+
+@kernel
+def _refill(store: Store) -> None:
+    """Enter all pages into an empty table of slots."""
+    for row in range(store.facts[USED]):
+        slot = _slot_of(store.slots, store.owners, store.owners[row])
+        store.slots[slot] = row + 1
+
+
+@kernel
+def _totals(store: Store) -> npt.NDArray[np.int64]:
+    """Values of every key: int64[keys]."""
+    early = store.early
+    totals = np.zeros(len(early), np.int64)
+    for key in range(len(early)):
+        if early[key, 0] != PAGED:
+            totals[key] = early[key, 0]
+    for row in range(store.facts[USED]):
+        unit = np.int64(32) * np.int64(store.owners[row] & np.uint64(1))
+        key = int(store.owners[row] >> np.uint64(1)) // PAGES
+        for place in range(PAGE_BINS):
+            totals[key] += np.int64(store.counts[row, place]) << unit
+    return totals
+
+
+@kernel
+def _histogram(
+    store: Store, order: npt.NDArray[np.int64], at: int, key: int, counts: npt.NDArray[np.int64]
+) -> tuple[int, int, int]:
+    """Lay out one key in counts, int64[PAGES * 16], all 0 before.
+
+    order  int64[rows], rows of pages by owner; at: the first that is not of a lower key
+    returns the next `at`, and the first and the last + 1 bin that may be filled
+    """
+    low, high = PAGES * PAGE_BINS, 0
+    early, owners = store.early, store.owners
+    if early[key, 0] != PAGED:
+        for i in range(1, early[key, 0] + 1):
+            place = int(early[key, i])
+            counts[place] += 1
+            low, high = min(low, place), max(high, place + 1)
+        return at, low, high
+    while at < len(order):
+        page = int(owners[order[at]] >> np.uint64(1))
+        if page // PAGES != key:
+            break
+        first = page % PAGES * PAGE_BINS
+        unit = np.int64(32) * np.int64(owners[order[at]] & np.uint64(1))
+        for place in range(PAGE_BINS):
+            counts[first + place] += np.int64(store.counts[order[at], place]) << unit
+        low, high = min(low, first), max(high, first + PAGE_BINS)
+        at += 1
+    return at, low, high
+
+
+@kernel
+def _quantiles(
+    store: Store,
+    order: npt.NDArray[np.int64],
+    q: npt.NDArray[np.float64],
+    centres: npt.NDArray[np.float64],
+) -> npt.NDArray[np.float64]:
+    """Quantiles of every key: float64[keys, len(q)], NaN without values; q ascending."""
+    found = np.full((len(store.early), len(q)), np.nan)
+    counts = np.zeros(PAGES * PAGE_BINS, np.int64)
+    at = 0
+    for key in range(store.facts[LOW], store.facts[HIGH]):
+        at, low, high = _histogram(store, order, at, key, counts)
+        n = counts[low:high].sum() if low < high else 0
+        here, below = low, 0  # values in bins before `here`
+        for i in range(len(q) if n else 0):
+            exact = (n - 1) * q[i]
+            rank = np.int64(exact)
+            while below + counts[here] <= rank:
+                below += counts[here]
+                here += 1
+            first = centres[here]
+            after, upto = here, below + counts[here]
+            while upto <= min(rank + 1, n - 1):
+                after += 1
+                upto += counts[after]
+            found[key, i] = first + (exact - rank) * (centres[after] - first)
+        counts[low:high] = 0
+    return found
+
+
+class Paged:
+    """Log histograms by key, see the module. Changed by `reach`, `add`, `merge`, `grow`.
+
+    store  the arrays; replaced when they grow
+    """
+
+    def __init__(self, keys: int = 0) -> None:
+        self.store = Store(
+            np.zeros((keys, EARLY + 1), np.uint16),
+            np.zeros(2 * SMALLEST, np.int32),
+            np.zeros(SMALLEST, np.uint64),
+            np.zeros((SMALLEST, PAGE_BINS), np.uint32),
+            np.array([0, 2**62, 0], np.int64),
+        )
+
+    @property
+    def keys(self) -> int:
+        """Number of keys there is room for."""
+        return len(self.store.early)
+
+    @property
+    def pages(self) -> int:
+        """Number of pages in use."""
+        return int(self.store.facts[USED])
+
+    def reach(self, keys: int) -> None:
+        """Make room for keys 0 … keys - 1."""
+        if keys > self.keys:
+            early = np.zeros((keys, EARLY + 1), np.uint16)
+            early[: self.keys] = self.store.early
+            self.store = self.store._replace(early=early)
+
+    def grow(self) -> None:
+        """Twice the room for pages."""
+        old = self.store
+        room = 2 * len(old.owners)
+        owners, counts = np.zeros(room, np.uint64), np.zeros((room, PAGE_BINS), np.uint32)
+        owners[: self.pages] = old.owners[: self.pages]
+        counts[: self.pages] = old.counts[: self.pages]
+        self.store = Store(old.early, np.zeros(2 * room, np.int32), owners, counts, old.facts)
+        _refill(self.store)
+
+    def add(self, keys: Ints, bins: Ints) -> None:
+        """Add values: int64[n] keys (below `self.keys`, not checked) and int64[n] log bins."""
+        row = _add(self.store, keys, bins, 0)
+        while row < len(keys):
+            self.grow()
+            row = _add(self.store, keys, bins, row)
+
+    def merge(self, later: Paged) -> None:
+        """Add all values of another; it is not modified."""
+        self.reach(later.keys)
+        low, high = int(later.store.facts[LOW]), int(later.store.facts[HIGH])
+        key = _merge_lists(self.store, later.store, low)
+        while key < high:
+            self.grow()
+            key = _merge_lists(self.store, later.store, key)
+        row = _merge_pages(self.store, later.store, 0)
+        while row < later.pages:
+            self.grow()
+            row = _merge_pages(self.store, later.store, row)
+        self.store.facts[LOW] = min(self.store.facts[LOW], low)
+        self.store.facts[HIGH] = max(self.store.facts[HIGH], high)
+
+    def totals(self) -> Ints:
+        """Values of every key: int64[keys]."""
+        return _totals(self.store)
+
+    def quantiles(self, q: Sequence[float], *, whole: bool = False) -> npt.NDArray[np.float64]:
+        """Quantiles of every key by the rule of `histogram.quantile`: float64[keys, len(q)].
+
+        q      0 … 1, ascending
+        whole  the values are whole numbers
+
+        NaN where a key has no value.
+        """
+        order = np.argsort(self.store.owners[: self.pages], kind="stable")
+        centres = WHOLE_CENTRES if whole else REAL_CENTRES
+        return _quantiles(self.store, order, np.asarray(q, np.float64), centres)
