@@ -70,6 +70,7 @@ def test_long_traces_are_drawn_in_joined_windows_and_say_so() -> None:
     drawing, rows = _draw("arrivals_10s", sample.saved(rate=rate, type_summary=[]))
     assert len(rows) == POINTS + 1
     assert {row["value"] for row in rows} == {0.1}
+    assert {row["high"] for row in rows} == {0.2}
     assert "windows of 30 s, each the mean of 3 windows of 10 s" in drawing.remark
     assert "from 0 to 0.2" in drawing.says  # the words are those of the windows themselves
 
@@ -120,7 +121,7 @@ def test_zero_lengths_lie_left_of_a_logarithmic_axis_and_are_said() -> None:
         {"request_type": "*", "metric": "output", "bin_low": 20.0, "bin_high": 21.0, "count": 25},
     ]
     drawing, points = _draw("output_ccdf", sample.saved(length_ccdf=rows))
-    assert drawing.remark.startswith("25.0 % of the requests have 0 output tokens")
+    assert drawing.remark.startswith("25.0% of the requests have 0 output tokens")
     assert [(row["x"], row["y"]) for row in points] == [(10.0, 0.75), (20.0, 0.25)]
 
 
@@ -195,8 +196,8 @@ def test_users_are_added_up_by_rank() -> None:
 
 def test_cached_share_counts_whole_hits_apart() -> None:
     drawing, rows = _draw("cached_share")
-    assert {row["x"]: row["y"] for row in rows if row["y"]} == {"0–10 %": 0.6, "70–80 %": 0.2, "100 %": 0.2}
-    assert drawing.says.startswith("60.0 % of the requests had under 10 %")
+    assert {row["x"]: row["y"] for row in rows if row["y"]} == {"0–10%": 0.6, "70–80%": 0.2, "100%": 0.2}
+    assert drawing.says.startswith("60.0% of the requests had under 10%")
 
 
 def test_ticks_and_units_fit_the_span() -> None:

@@ -65,9 +65,9 @@ def test_tokens_without_outputs_do_not_guess_the_balance() -> None:
 
 def test_reuse_sets_whole_and_last_half_side_by_side_split_by_session() -> None:
     assert _line(sample.saved(), "Reuse") == (
-        "ceiling with an unlimited cache: whole trace 40.0 % of tokens, 40.0 % of blocks "
-        "(tokens: 30.0 % same session, 10.0 % cross session); steady state (last half) 50.0 % of tokens, "
-        "50.0 % of blocks (tokens: 30.0 % same session, 20.0 % cross session)."
+        "ceiling with an unlimited cache: whole trace 40.0% of tokens, 40.0% of blocks "
+        "(tokens: 30.0% same session, 10.0% cross session); steady state (last half) 50.0% of tokens, "
+        "50.0% of blocks (tokens: 30.0% same session, 20.0% cross session)."
     )
 
 
@@ -76,7 +76,7 @@ def test_reuse_without_sessions_says_that_it_is_not_split() -> None:
     for row in rows:
         row |= dict.fromkeys([name for name in row if name.startswith(("same", "cross"))])
     line = _line(sample.saved(reuse_ceiling=rows), "Reuse")
-    assert "whole trace 40.0 % of tokens, 40.0 % of blocks; steady state (last half) 50.0 % of tokens" in line
+    assert "whole trace 40.0% of tokens, 40.0% of blocks; steady state (last half) 50.0% of tokens" in line
     assert line.endswith("the trace states no sessions.")
 
 
@@ -86,8 +86,8 @@ def test_sessions_users_and_limits() -> None:
         "100 sessions; 1.9 turns in the mean, 2 in the median, 3 at P99"
     )
     assert _line(saved, "Users") == (
-        "the heaviest sends 50.0 % of the requests and 50.0 % of the input tokens; "
-        "the 3 heaviest of 9 send 85.0 %."
+        "the heaviest sends 50.0% of the requests and 50.0% of the input tokens; "
+        "the 3 heaviest of 9 send 85.0%."
     )
     assert _line(saved, "Limits").startswith("no daily rhythm; nothing on what ")
 
@@ -126,9 +126,9 @@ def test_texts_of_tables_and_document_are_made_printable() -> None:
 
 def test_types_are_named_with_both_shares() -> None:
     line = _line(sample.saved(), "Types")
-    assert line.startswith("text 66.7 % of requests (66.7 % of input tokens), </script><img src=")
+    assert line.startswith("text 66.7% of requests (66.7% of input tokens), </script><img src=")
     rows = [{"request_type": f"t{i}", "request_share": 0.125, "input_share": None} for i in range(8)]
-    assert _line(sample.saved(type_share=rows), "Types").endswith("t4 12.5 % of requests; 3 more.")
+    assert _line(sample.saved(type_share=rows), "Types").endswith("t4 12.5% of requests; 3 more.")
 
 
 def test_span_says_what_is_in_the_trace_and_what_is_not() -> None:

@@ -11,7 +11,7 @@ from servescope.report.figure import Drawing, Figure, NotDrawn
 if TYPE_CHECKING:
     from servescope.report.saved import Saved
 
-SKETCHED = "Sizes are counted in 100 bins a decade, so a value is good to 2.4 %."
+SKETCHED = "Sizes are counted in 100 bins a decade, so a value is good to 2.4%."
 WINDOWS = "Windows start at the first request; the last one, cut by the end of the trace, is left out."
 SEEN_LIMIT = (
     "Reuse is what the trace repeats, not what a cache of finite size would keep, and nothing before the "

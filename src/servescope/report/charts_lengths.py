@@ -158,7 +158,7 @@ def hit_ratio(saved: Saved) -> Drawing:
     tenths = [0] * 11
     for row in bins:
         tenths[min(10, int(row["bin_low"] * 10 + 1e-9)) if row["bin_low"] < 1 else 10] += row["count"]
-    names = [f"{i * 10}–{i * 10 + 10} %" for i in range(10)] + ["100 %"]
+    names = [f"{i * 10}–{i * 10 + 10}%" for i in range(10)] + ["100%"]
     rows = [{"x": names[i], "y": round(n / total, 6)} for i, n in enumerate(tenths)]
     drawn = (
         chart(rows)
@@ -170,7 +170,7 @@ def hit_ratio(saved: Saved) -> Drawing:
         )
     )
     says = (
-        f"{percent(tenths[0] / total)} of the requests had under 10 % of their prompt cached, "
+        f"{percent(tenths[0] / total)} of the requests had under 10% of their prompt cached, "
         f"{percent(tenths[10] / total)} all of it."
     )
     return Drawing(drawn, says)

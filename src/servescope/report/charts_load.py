@@ -58,19 +58,32 @@ def _named(scope: str) -> str:
     return "all requests" if scope == ALL else scope
 
 
-def _rows(values: dict[str, Floats], window_s: int) -> tuple[list[dict[str, Any]], str, str]:
-    """Rows (t, series, k, value per second), the unit of t, the remark on joined windows."""
-    factor = max(1, -(-sum(len(series) for series in values.values()) // POINTS))
+def _factor(values: dict[str, Floats]) -> int:
+    """How many windows are joined into one so that a figure holds about `POINTS` points."""
+    return max(1, -(-sum(len(series) for series in values.values()) // POINTS))
+
+
+def _rows(values: dict[str, Floats], window_s: int, factor: int) -> tuple[list[dict[str, Any]], str]:
+    """Rows (t, series, k, value per second), and the unit of t.
+
+    Where windows are joined, rows of the first series also hold `high`, the highest of them.
+    """
     count = max(len(series) for series in values.values())
     unit, per = time_unit(count * window_s)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for k, (name, series) in enumerate(values.items()):
         rates = join_windows(series, factor) / window_s
-        starts = [i * factor * window_s for i in range(len(rates))]
+        starts = np.arange(0, len(series), factor)
+        highs = np.maximum.reduceat(series, starts) / window_s
         # a step line needs the end of its last step
-        for start, rate in zip([*starts, count * window_s], [*rates, rates[-1]], strict=True):
-            rows.append({"t": round(start / per, 4), "series": name, "k": k, "value": round(float(rate), 6)})
-    return rows, unit, _joined(window_s, factor)
+        for i, start in enumerate([*starts, count]):
+            here = min(i, len(rates) - 1)
+            row = {"t": round(float(start) * window_s / per, 4), "series": name, "k": k}
+            row["value"] = round(float(rates[here]), 6)
+            if factor > 1 and k == 0:
+                row["high"] = round(float(highs[here]), 6)
+            rows.append(row)
+    return rows, unit
 
 
 def _time_axis(unit: str) -> alt.X:
@@ -99,17 +112,23 @@ def arrivals(saved: Saved, window_s: int) -> Drawing:
     if not len(total):
         raise NotDrawn(f"the trace has no windows of {window_s} s")
     values = {name: series for name, series in values.items() if len(series)}
-    rows, unit, remark = _rows(values, window_s)
-    drawn = (
-        chart(rows)
-        .mark_line(interpolate="step-after", strokeWidth=1.1 if window_s < 60 else 1.8)
-        .encode(
-            x=_time_axis(unit),
-            y=alt.Y("value:Q", title="requests per second", scale=alt.Scale(zero=True)),
-            color=colour(list(values), total=len(values) > 1),
-            tooltip=["series:N", alt.Tooltip("t:Q"), alt.Tooltip("value:Q", format=",.3~f")],
-        )
+    factor = _factor(values)
+    rows, unit = _rows(values, window_s, factor)
+    base = chart(rows).encode(
+        x=_time_axis(unit),
+        color=colour(list(values), total=len(values) > 1),
+        tooltip=["series:N", alt.Tooltip("t:Q"), alt.Tooltip("value:Q", format=",.3~f")],
     )
+    line = base.mark_line(interpolate="step-after", strokeWidth=1.1 if window_s < 60 else 1.8)
+    line = line.encode(y=alt.Y("value:Q", title="requests per second"))
+    drawn: alt.TopLevelMixin = line
+    remark = _joined(window_s, factor)
+    if factor > 1:
+        high = base.transform_filter("isValid(datum.high)").mark_line(interpolate="step-after", opacity=0.4)
+        drawn = alt.layer(high.encode(y="high:Q", strokeWidth=alt.value(0.8)), line)
+        remark += (
+            f" The faint line is the highest window of {window_s} s among those joined, all types together."
+        )
     if len(types) > SERIES:
         remark = f"{remark} The {len(types) - SERIES} smallest types have no line of their own.".strip()
     return Drawing(drawn, f"Requests per second in windows of {window_s} s: {_spread(total)}.", remark)
@@ -129,7 +148,8 @@ def tokens(saved: Saved, column: str) -> Drawing:
         rest = total - np.sum(list(values.values()), axis=0)
         if rest.any():
             values[OTHERS] = rest
-    rows, unit, remark = _rows(values, 300)
+    factor = _factor(values)
+    rows, unit = _rows(values, 300, factor)
     drawn = (
         chart(rows)
         .mark_area(interpolate="step-after", opacity=0.85)
@@ -143,7 +163,7 @@ def tokens(saved: Saved, column: str) -> Drawing:
     )
     together = ", all types together" if len(values) > 1 else ""
     says = f"Arriving {word} tokens per second in windows of 300 s{together}: {_spread(total / 300)}."
-    return Drawing(drawn, says, remark)
+    return Drawing(drawn, says, _joined(300, factor))
 
 
 def _hours(saved: Saved) -> tuple[int, dict[str, Floats]]:
@@ -210,7 +230,7 @@ def daily(saved: Saved) -> Drawing:
             order="k:Q",
             tooltip=[
                 "series:N",
-                "day" + (":T" if saved.calendar else ":Q"),
+                "utcyearmonthdate(day):T" if saved.calendar else "day:Q",
                 alt.Tooltip("value:Q", format=",.0f"),
             ],
         )
@@ -237,11 +257,11 @@ def hour_of_week(saved: Saved) -> Drawing:
         .encode(
             x=alt.X(
                 "hour:O", title="hour of the day" + (" (UTC)" if saved.calendar else " on the trace clock")
-            ).axis(labelAngle=0, values=[0, 3, 6, 9, 12, 15, 18, 21]),
+            ).axis(labelAngle=0, values=[0, 6, 12, 18]),
             y=alt.Y("day:O", sort=list(names), title="" if saved.calendar else "day mod 7"),
             color=alt.Color("value:Q", title="requests per hour")
             .scale(range="heatmap", zero=True)
-            .legend(format="~s", gradientLength=160),
+            .legend(labelExpr=SHORT, gradientLength=160),
             tooltip=["day:O", "hour:O", alt.Tooltip("value:Q", format=",.1f")],
         )
     )

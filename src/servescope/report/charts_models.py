@@ -30,6 +30,16 @@ def _top(saved: Saved) -> list[tuple[str, int]]:
     return sorted(((row["model"], row["requests_sum"]) for row in sums), key=lambda pair: (-pair[1], pair[0]))
 
 
+def short_names(names: list[str]) -> list[str]:
+    """The part after the last slash of each name, where these still tell the names apart.
+
+    >>> short_names(["org/a", "org/b"]), short_names(["x/a", "y/a"])
+    (['a', 'b'], ['x/a', 'y/a'])
+    """
+    short = [name.rsplit("/", 1)[-1] for name in names]
+    return short if len(set(short)) == len(names) else names
+
+
 def models(saved: Saved) -> Drawing:
     """Share of each day's requests by model; one bar a model where the trace is under two days."""
     top = _top(saved)
@@ -62,14 +72,14 @@ def _model_bars(top: list[tuple[str, int]]) -> Drawing:
         )
     )
     return Drawing(
-        drawn, f"{len(top)} models; {top[0][0]} takes {percent(top[0][1] / total)} of the requests."
+        drawn, f"{len(top):,} models; {top[0][0]} takes {percent(top[0][1] / total)} of the requests."
     )
 
 
 def _model_days(saved: Saved, top: list[tuple[str, int]], first: int, last: int) -> Drawing:
     data = saved.arrow("model_day")
     names = [name for name, _ in top[:TOP_MODELS]]
-    shown = [*names, OTHERS] if len(top) > TOP_MODELS else names
+    shown = short_names(names) + ([OTHERS] if len(top) > TOP_MODELS else [])
     model = data["model"].cast(pa.string()).fill_null(NO_MODEL)
     found = pc.index_in(model, value_set=pa.array(names, pa.string()))
     code = found.fill_null(len(names)).to_numpy()  # the place after the last is the rest
@@ -102,12 +112,16 @@ def _model_days(saved: Saved, top: list[tuple[str, int]], first: int, last: int)
             y=alt.Y("value:Q", title="share of requests", stack="zero").axis(format="%").scale(domain=[0, 1]),
             color=colour(shown),
             order="k:Q",
-            tooltip=["series:N", f"day:{kind}", alt.Tooltip("value:Q", format=".1%")],
+            tooltip=[
+                "series:N",
+                "utcyearmonthdate(day):T" if saved.calendar else "day:Q",
+                alt.Tooltip("value:Q", format=".1%"),
+            ],
         )
     )
     share = top[0][1] / sum(requests for _, requests in top)
     says = (
-        f"{len(top)} models over {last - first + 1} days; {top[0][0]} takes {percent(share)} of all requests."
+        f"{len(top):,} models over {last - first + 1} days; {top[0][0]} takes {percent(share)} of requests."
     )
     return Drawing(drawn, says, f"{step} days are joined into one." if step > 1 else "")
 

@@ -19,7 +19,7 @@ RATIOS = {
 }
 PLACES = ["seen anywhere before", "seen as this prefix"]
 PARTS = {"whole": "whole trace", "last_half": "last half"}
-ROOM = {"left": 5, "top": 5, "right": 46, "bottom": 5}  # right of a bar of 100 % stands its label
+ROOM = {"left": 5, "top": 5, "right": 46, "bottom": 5}  # right of a bar of 100% stands its label
 SAME, CROSS, UNSPLIT = "same session", "other sessions", "reused"
 
 

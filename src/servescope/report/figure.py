@@ -132,6 +132,6 @@ def percent(share: float | None) -> str:
     """A share as a percentage with one decimal.
 
     >>> percent(0.3664)
-    '36.6 %'
+    '36.6%'
     """
-    return "unknown" if share is None else f"{100 * share:.1f} %"
+    return "unknown" if share is None else f"{100 * share:.1f}%"

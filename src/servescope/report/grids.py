@@ -22,6 +22,7 @@ GRIDS: dict[str, str] = {
     "user_share": "Heaviest users",
 }
 ROWS = 40  # of one table on the page; the file has them all
+OURS = ("name", "metric", "part")  # columns whose values are our own words, not the trace's
 TURNED_ROWS = 6  # a table with at most so many rows, and more columns, is shown with columns downwards
 
 
@@ -62,6 +63,10 @@ def _words(column: str) -> str:
     return column.replace("_", " ")
 
 
+def _text(row: dict[str, Any], column: str) -> str:
+    return _words(cell(row[column])) if column in OURS else cell(row[column])
+
+
 def _grid(saved: Saved, name: str, title: str) -> Grid:
     table = saved.tables[name]
     rows: list[dict[str, Any]] = table.data.slice(0, ROWS).to_pylist()
@@ -70,14 +75,14 @@ def _grid(saved: Saved, name: str, title: str) -> Grid:
     if len(rows) <= TURNED_ROWS and len(columns) > len(rows):
         return _turned(Grid(name, title, table.doc, [], [], [], more), rows, columns)
     numeric = [all(isinstance(r[c], int | float) or r[c] is None for r in rows) for c in columns]
-    texts = [[cell(row[column]) for column in columns] for row in rows]
+    texts = [[_text(row, column) for column in columns] for row in rows]
     return Grid(name, title, table.doc, [_words(c) for c in columns], numeric, texts, more)
 
 
 def _turned(grid: Grid, rows: list[dict[str, Any]], columns: list[str]) -> Grid:
     """The grid with one line a column; leading text columns name the rows and become the header."""
     keys = list(takewhile(lambda column: all(isinstance(row[column], str) for row in rows), columns))
-    header = ["", *(" · ".join(cell(row[key]) for key in keys) for row in rows)] if keys else []
+    header = ["", *(" · ".join(_text(row, key) for key in keys) for row in rows)] if keys else []
     lines = [[_words(c), *(cell(row[c]) for row in rows)] for c in columns if c not in keys]
     return grid._replace(header=header, numeric=[False] + [True] * len(rows), rows=lines)
 

@@ -137,8 +137,8 @@ def tokens_line(saved: Saved) -> str:
     else:
         kind = "decode-heavy" if ratio <= DECODE_RATIO else "mixed"
     return (
-        f"{text}; {number(ratio)} : 1, {kind} "
-        f"(prefill from {PREFILL_RATIO} : 1 on, decode up to {DECODE_RATIO} : 1)."
+        f"{text}; {number(ratio)}:1, {kind} "
+        f"(prefill from {PREFILL_RATIO}:1 on, decode up to {DECODE_RATIO}:1)."
     )
 
 
