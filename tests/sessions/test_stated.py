@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 
+from servescope.errors import DataError
 from servescope.formats.format import ReadOptions
 from servescope.formats.read import read_trace
 from servescope.sessions.stated import stated_sessions
@@ -120,3 +121,9 @@ def test_29_think_time_is_end_to_start() -> None:
     assert notes == ["1 overlapping turn: sent before the parent's answer ended"]
     (summary,) = found["session_summary"]
     assert (summary["sessions"], summary["requests_without_session"]) == (1, 2)
+
+
+def test_a_parent_outside_the_trace_is_refused() -> None:
+    columns = {"arrival_us": [0, 1], "session_id": [0, 0], "parent_id": [None, 7]}
+    with pytest.raises(DataError, match="parent_id 7 is no request of this trace"):
+        stated_sessions(build(columns))

@@ -114,7 +114,7 @@ def test_absent_filter_columns_are_noted() -> None:
 
 def test_months_and_days_of_the_trace_clock() -> None:
     day = 86_400_000_000
-    assert [month_of(d * day) for d in (0, 30, 31, 58, 59, 365)] == [1, 1, 2, 2, 3, 13]
+    assert [month_of(d * day) for d in (-1, 0, 30, 31, 58, 59, 365)] == [0, 1, 1, 2, 2, 3, 13]
     assert month_start_us(3) == 59 * day
     clock = np.array([0, day - 1, day, 5 * day, 5 * day + 1], np.int64)
     assert list(day_runs(clock)) == [(0, 0, 2), (1, 2, 3), (5, 3, 5)]

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from servescope import registry
-from servescope.errors import UsageError
+from servescope.errors import DataError, UsageError
+from servescope.trace import Origin
 from servescope.views import VIEWS, load, run_views, scan
 from tests.traces import OPTIONAL, build, traces
 
@@ -108,3 +109,32 @@ def test_an_error_in_a_slice_reaches_the_caller() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         run_views(trace, ["facts"], threads=2, progress=stop)
+
+
+@pytest.mark.parametrize(("arrival", "row"), [([0, 5, 4], 2), ([5, 4, 6], 1), ([-1, 0, 3], 0)])
+@pytest.mark.parametrize("cuts", [(), (1, 2)])
+@pytest.mark.parametrize("rows", [1, 10**9])
+def test_time_that_goes_back_is_refused(
+    arrival: list[int], row: int, cuts: tuple[int, ...], rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "SLICE_ROWS", rows)
+    trace = build({"arrival_us": arrival, "block_ids": [[1]] * 3}, cuts=cuts)
+    for name in ("load_hour", "hit_rates"):
+        with pytest.raises(DataError, match=f"request {row} arrives before"):
+            run_views(trace, [name])
+
+
+@pytest.mark.parametrize("parent", [-4, 3])
+@pytest.mark.parametrize("name", ["type_summary", "block_reuse"])
+def test_a_parent_outside_the_trace_is_refused(parent: int, name: str) -> None:
+    columns = {"arrival_us": [0, 1, 2], "parent_id": [None, parent, None], "block_ids": [[1]] * 3}
+    with pytest.raises(DataError, match=f"parent_id {parent} is no request"):
+        run_views(build(columns), [name])
+
+
+def test_a_clock_before_1970() -> None:
+    trace = build(
+        {"arrival_us": [0, 3_600_000_000]}, cuts=(1,), origin=Origin("calendar", -7_200_000_000_000)
+    )
+    (table,), _, _ = run_views(trace, ["load_hour"])
+    assert [(row["hour"], row["requests"]) for row in table.rows()] == [(-2, 1), (-1, 1)]

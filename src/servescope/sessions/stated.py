@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from servescope import schema
 from servescope.kernels.histogram import log_bins
+from servescope.parents import follow_ups
 from servescope.tables import histogram_table, ratio, stacked, table
 
 if TYPE_CHECKING:
@@ -65,7 +66,10 @@ class Links:
 
 
 def links(trace: Trace) -> Links:
-    """Read what sessions need of a trace; columns that it lacks are null throughout."""
+    """Read what sessions need of a trace; columns that it lacks are null throughout.
+
+    Raises DataError where a stated parent is no request of the trace.
+    """
     wanted = [name for name in COLUMNS if name == "arrival_us" or trace.has(name)]
     columns = {name: np.full(trace.rows, schema.NULL_INT64) for name in COLUMNS}
     for batch in trace.batches(wanted):
@@ -74,7 +78,7 @@ def links(trace: Trace) -> Links:
             values = batch[name].astype(np.int64, copy=False)
             null = values == schema.BY_NAME[name].null
             columns[name][rows] = np.where(null, schema.NULL_INT64, values)
-    children = np.flatnonzero(columns["parent_id"] != schema.NULL_INT64)
+    children = follow_ups(columns["parent_id"], trace.rows)
     return Links(columns, children, columns["parent_id"][children])
 
 

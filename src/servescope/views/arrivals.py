@@ -191,4 +191,4 @@ class Arrivals:
             return None
         line = self.windows[us]
         own = line.held.sum(axis=1) if scope == 0 else line.held[:, scope - 1]
-        return np.concatenate([np.zeros((max(line.first, 0), 3), np.int64), own])
+        return np.concatenate([np.zeros((line.first, 3), np.int64), own])

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from servescope.kernels.owners import Owners
 from servescope.kernels.trie import Trie, shared_depths
-from servescope.schema import NULL_INT64
+from servescope.parents import follow_ups
 from servescope.trace import Batch
 from servescope.views import block_tables
 from servescope.views.block_counts import POSITIONS, PREFIX, SEEN, count_rows, count_seen
@@ -96,7 +96,7 @@ class Blocks:
         )  # fmt: skip
         if self.context.has("parent_id"):
             parent = int64(batch, "parent_id")
-            linked = np.flatnonzero(parent != NULL_INT64)
+            linked = follow_ups(parent, self.context.rows)
             self.children.append(linked + batch.start)
             self.parents.append(parent[linked])
 

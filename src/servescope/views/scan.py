@@ -14,8 +14,11 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from servescope.engine import local
-from servescope.errors import UsageError
+from servescope.errors import DataError, UsageError
 from servescope.views.catalogue import VIEWS, load
 from servescope.views.prologue import prologue
 from servescope.views.sketch import TIMES, Context, Sketch, View, ViewOptions
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
-SLICE_ROWS = 1 << 21  # about the rows of a slice; a slice is whole parts
+SLICE_ROWS = 1 << 20  # about the rows of a slice; a slice is whole parts
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,38 @@ class Counter:
                 self.progress(self.done, self.total)
 
 
+@dataclass
+class Order:
+    """First row and arrivals at both ends of a run of rows, to see that time never goes back."""
+
+    row: int = 0
+    first_us: int | None = None
+    last_us: int | None = None
+
+    def follow(self, arrival: npt.NDArray[np.int64], row: int) -> None:
+        """Append rows. Raises DataError where their arrivals go back or begin before 0."""
+        ends = Order(row, int(arrival[0]), int(arrival[-1]))
+        back = np.flatnonzero(arrival[1:] < arrival[:-1])
+        if len(back) or ends.first_us is None or ends.first_us < 0:
+            raise _not_ordered(row + int(back[0]) + 1 if len(back) else row)
+        self.join(ends)
+
+    def join(self, later: Order) -> None:
+        """Append a later run. Raises DataError where it begins before this one ends."""
+        if self.last_us is None:
+            self.row, self.first_us = later.row, later.first_us
+        elif later.first_us is None or later.first_us < self.last_us:
+            raise _not_ordered(later.row)
+        self.last_us = later.last_us
+
+
+def _not_ordered(row: int) -> DataError:
+    return DataError(
+        f"request {row:,} arrives before the one before it, or before time 0: the trace is not in time "
+        "order. `servescope convert` writes it sorted."
+    )
+
+
 def run_views(
     trace: Trace,
     names: Sequence[str] | None = None,
@@ -72,7 +107,7 @@ def run_views(
     progress  called with rows done and rows in total, from any thread
 
     Raises UsageError for an unknown table, one that this trace cannot give, a window of no
-    length, or a highlighted model that is not in the trace.
+    length, or a highlighted model that is not in the trace; DataError where time goes back.
     """
     begun = time.perf_counter()
     wanted, notes = _wanted(trace, names)
@@ -147,18 +182,23 @@ def _scan(
     rows = sum(trace.starts[one.last] - trace.starts[one.first] for one in work)
     counter = Counter(rows, progress)
 
-    def run(one: Slice) -> dict[str, Sketch]:
+    def run(one: Slice) -> tuple[dict[str, Sketch], Order]:
+        order = Order()
         sketches = {view.name: view.new(context) for view in one.views}
         columns = sorted({name for sketch in sketches.values() for name in sketch.columns})
         for batch in trace.batches(columns, first=one.first, last=one.last):
             if batch.rows:
+                order.follow(batch["arrival_us"].astype(np.int64, copy=False), batch.start)
                 for sketch in sketches.values():
                     sketch.update(batch)
             counter.add(batch.rows)
-        return sketches
+        return sketches, order
 
     whole: dict[str, Sketch] = {view.name: view.new(context) for view in free}
-    for done in local.map(run, work, threads=threads):
+    whole_order = Order()
+    for done, order in local.map(run, work, threads=threads):
+        if not done.keys() - whole.keys() and order.last_us is not None:
+            whole_order.join(order)
         for name, sketch in done.items():
             if name in whole:
                 whole[name].merge(sketch)

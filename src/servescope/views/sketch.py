@@ -114,7 +114,7 @@ def held(context: Context, columns: Sequence[str]) -> tuple[str, ...]:
 def int32(batch: Batch, name: str) -> npt.NDArray[np.int32]:
     """A column as int32[rows], all null where the batch lacks it."""
     if name in batch.columns:
-        return batch.columns[name].astype(np.int32, copy=False)
+        return np.require(batch.columns[name], np.int32, "W")  # one kernel for every kind of array
     null = schema.BY_NAME[name].null
     return np.full(batch.rows, schema.NULL_INT32 if null is None else null, np.int32)
 
@@ -122,6 +122,6 @@ def int32(batch: Batch, name: str) -> npt.NDArray[np.int32]:
 def int64(batch: Batch, name: str) -> npt.NDArray[np.int64]:
     """A column as int64[rows], all null where the batch lacks it."""
     if name in batch.columns:
-        return batch.columns[name].astype(np.int64, copy=False)
+        return np.require(batch.columns[name], np.int64, "W")
     null = schema.BY_NAME[name].null
     return np.full(batch.rows, schema.NULL_INT64 if null is None else null, np.int64)

@@ -7,19 +7,21 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+EMPTY = -(2**63)
+
 
 @dataclass
 class Timeline:
     """Counts of equal, adjacent periods.
 
     shape  shape of the counts of one period
-    first  number of the first period, -1 while empty
+    first  number of the first period, EMPTY before there is one
     end    periods held
     cells  int64[room, *shape], the first `end` of them in use
     """
 
     shape: tuple[int, ...]
-    first: int = -1
+    first: int = EMPTY
     end: int = 0
     cells: npt.NDArray[np.int64] = field(init=False)
 
@@ -33,7 +35,7 @@ class Timeline:
 
     def reach(self, first: int, last: int) -> None:
         """Make the periods `first` to `last` exist; `first` is no earlier than the first one held."""
-        if self.first < 0:
+        if self.first == EMPTY:
             self.first = first
         self.end = max(self.end, last + 1 - self.first)
         missing = self.end - len(self.cells)
@@ -43,7 +45,7 @@ class Timeline:
 
     def merge(self, later: Timeline) -> None:
         """Add the counts of a later stretch of time. Changes this one."""
-        if later.first < 0:
+        if later.first == EMPTY:
             return
         self.reach(later.first, later.first + later.end - 1)
         at = later.first - self.first

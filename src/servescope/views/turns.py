@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from servescope.schema import NULL_INT64
+from servescope.parents import follow_ups
 
 if TYPE_CHECKING:
     from servescope.views.sketch import Context
@@ -40,10 +40,12 @@ class Turns:
         if self.context.has("turn"):
             np.maximum.at(self.most, types, turn)
         if self.context.has("parent_id"):
-            linked = parent != NULL_INT64
+            children = follow_ups(parent, self.context.rows)
+            linked = np.zeros(len(parent), np.bool_)
+            linked[children] = True
             self.linked.append(linked)
             self.types.append(types)
-            self.parents.append(parent[linked])
+            self.parents.append(parent[children])
 
     def merge(self, later: Turns) -> None:
         """Fold in the adjacent, later slice."""
