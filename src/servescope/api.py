@@ -1,12 +1,13 @@
 """The public functions: the only place that composes formats, views and reports.
 
-Each takes a trace (a `Trace`, or the path of one) and returns a `Result`; what it writes appears
-whole or not at all.
+Each takes a trace and returns a `Result`; what it writes appears whole or not at all. A trace is a
+`Trace`, the path of one, or a function that reads one, called once it is sure where to write.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
-from servescope.errors import UsageError
 from servescope.files import PathLike, atomic, refuse_target, size_bytes, write_atomic
 from servescope.formats.format import ReadOptions
 from servescope.formats.read import read_trace
@@ -24,12 +24,13 @@ from servescope.result import Result, Table, write_tables
 from servescope.trace import Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-TraceLike = Trace | str | os.PathLike[str]
 
 SAMPLE = Path(__file__).resolve().parent / "data" / "sample.jsonl.zst"
 DEMO_FOLDER = "servescope-demo"
+Progress = Callable[[int, int], None]
+TraceLike = Trace | PathLike | Callable[[], Trace]
 WINDOWS_S = (10, 300)
 REPORT_ENTRIES = ("report.html", "report.json", "tables", "figures")
 
@@ -68,17 +69,21 @@ def check(trace: TraceLike) -> Result:
     return _result("check", whole, [checks])
 
 
-def convert(trace: TraceLike, *, out: PathLike, shard_rows: int | None = None) -> Result:
+def convert(
+    trace: TraceLike, *, out: PathLike, shard_rows: int | None = None, progress: Progress | None = None
+) -> Result:
     """Write canonical Parquet.
 
     out         a file; a folder when `shard_rows` is given
     shard_rows  start a new file once one holds this many rows
+    progress    called with (rows written, rows in all)
     """
     from servescope.trace_write import write_canonical
 
     refuse_target(out, folder=bool(shard_rows), own=("part-*.parquet",))
     whole = _trace(trace)
-    write_canonical(whole, Path(out), shard_rows=shard_rows)
+    tell = None if progress is None else lambda rows: progress(rows, whole.rows)
+    write_canonical(whole, Path(out), shard_rows=shard_rows, progress=tell)
     return _written("convert", whole, out, shard_rows=shard_rows)
 
 
@@ -149,7 +154,7 @@ def views(
     threads: int | None = None,
     windows_s: Sequence[float] = WINDOWS_S,
     highlights: Sequence[str] = (),
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Result:
     """The views as tables, and the table `timing`: how fast this scan ran (never saved).
 
@@ -212,39 +217,15 @@ def report_from(folder: PathLike, *, figures: bool = True) -> Result:
     return Result("report", document["inputs"], ledger, document["notes"], saved.tables)
 
 
-def report_or_redraw(
-    sources: Sequence[str],
-    *,
-    out: PathLike | None,
-    from_: PathLike | None,
-    figures: bool,
-    reading: dict[str, Any],
-    options: dict[str, Any],
-) -> tuple[Result, str]:
-    """What `servescope report` does: `report` of sources, or `report_from` a folder; result and folder.
-
-    Raises UsageError unless exactly one of (sources with `out`) and `from_` is given.
-    """
-    if from_ is not None:
-        if sources or out is not None:
-            raise UsageError("--from draws a written report again in its folder; give no TRACE and no -o.")
-        return report_from(from_, figures=figures), os.fspath(from_)
-    if not sources:
-        raise UsageError("no trace given; name at least one file, or - for standard input.")
-    if out is None:
-        raise UsageError("no folder given; name the one to write with -o DIR.")
-    refuse_target(out, folder=True, own=REPORT_ENTRIES)
-    trace = read(*sources, **reading)
-    return report(trace, out=out, figures=figures, **options), os.fspath(out)
-
-
 def demo(*, out: PathLike = DEMO_FOLDER, **options: Any) -> Result:
     """`report` on the sample that ships in the package."""
     return report(SAMPLE, out=out, **options)
 
 
 def _trace(trace: TraceLike) -> Trace:
-    return trace if isinstance(trace, Trace) else read(trace)
+    if isinstance(trace, Trace):
+        return trace
+    return trace() if callable(trace) else read(trace)
 
 
 def _run_views(

@@ -181,3 +181,29 @@ def test_standard_input_and_output(trace: Path) -> None:
     assert document["inputs"]["sources"][0]["name"] == "-"
     assert document["ledger"]["kept"] == 40
     assert done.stderr == b""
+
+
+def test_progress_is_shown_on_a_terminal_only(trace: Path) -> None:
+    out = str(trace.with_name("out.parquet"))
+    assert shell("convert", str(trace), "-o", out).stderr == b""
+    ours, its = os.openpty()
+    call = [sys.executable, "-c", "from servescope.cli import main; main()", "convert", str(trace), "-o", out]
+    with os.fdopen(its, "wb") as terminal:
+        done = subprocess.run(call, stdout=subprocess.PIPE, stderr=terminal, timeout=60, check=True)
+    shown = os.read(ours, 1 << 16)
+    os.close(ours)
+    assert b"reading" in shown and b"writing" in shown
+    assert b"reading" not in done.stdout.split(b"\n")[0]
+
+
+@pytest.mark.parametrize("arguments", [["convert"], ["export", "--to", "csv"], ["report"], ["views"]])
+def test_a_wrong_place_is_refused_before_hours_of_reading(
+    servescope: Call, trace: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    def late(*sources: str, **options: object) -> None:
+        raise AssertionError("read before the place was checked")
+
+    monkeypatch.setattr(api, "read", late)
+    done = servescope(arguments[0], trace, *arguments[1:], "-o", trace / "inside")
+    assert done.code == 2
+    assert "is a file" in done.err

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from servescope.cli.options import Json, Reading, Traces, with_reading
-from servescope.cli.show import progress_bar, show, show_report
+from servescope.cli.show import progress_bars, show, show_report
+from servescope.errors import UsageError
 
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads of the scan; one a core if left out.")]
 Windows = Annotated[
@@ -24,7 +26,7 @@ NoFigures = Annotated[bool, typer.Option("--no-figures", help="Leave out the SVG
 @with_reading
 def report(
     traces: Annotated[
-        list[str] | None, typer.Argument(metavar="[TRACE...]", help="Trace files of one format, read as one.")
+        list[str] | None, typer.Argument(metavar="TRACE", help="Trace files of one format, read as one.")
     ] = None,
     *,
     out: Annotated[
@@ -49,16 +51,35 @@ def report(
     """
     from servescope import api
 
-    with progress_bar("reading") as progress:
-        result, folder = api.report_or_redraw(
-            traces or [],
-            out=out,
-            from_=from_,
-            figures=not no_figures,
-            reading={**reading, "progress": progress},
-            options={"threads": threads, "windows_s": window_s, "highlights": highlight},
-        )
+    folder = _folder(traces, out, from_)
+    with progress_bars() as bar:
+        if from_ is not None:
+            result = api.report_from(folder, figures=not no_figures)
+        else:
+            trace = partial(api.read, *(traces or ()), progress=bar("reading"), **reading)
+            result = api.report(
+                trace,
+                out=folder,
+                figures=not no_figures,
+                threads=threads,
+                windows_s=window_s,
+                highlights=highlight,
+                progress=bar("scanning"),
+            )
     show_report(result, folder, json=json)
+
+
+def _folder(traces: list[str] | None, out: str | None, from_: str | None) -> str:
+    """The report's folder. Raises UsageError unless it is either traces with -o, or --from alone."""
+    if from_ is not None:
+        if traces or out is not None:
+            raise UsageError("--from draws a written report again in its folder; give no TRACE and no -o.")
+        return from_
+    if not traces:
+        raise UsageError("no trace given; name at least one file, or - for standard input.")
+    if out is None:
+        raise UsageError("no folder given; name the one to write with -o DIR.")
+    return out
 
 
 def demo(
@@ -103,16 +124,17 @@ def views(
     """
     from servescope import api
 
-    with progress_bar("reading") as progress:
-        trace = api.read(*traces, progress=progress, **reading)
-    result = api.views(
-        trace,
-        out=out,
-        view=view or (),
-        threads=threads,
-        windows_s=window_s or api.WINDOWS_S,
-        highlights=highlight or (),
-    )
+    with progress_bars() as bar:
+        trace = partial(api.read, *traces, progress=bar("reading"), **reading)
+        result = api.views(
+            trace,
+            out=out,
+            view=view or (),
+            threads=threads,
+            windows_s=window_s or api.WINDOWS_S,
+            highlights=highlight or (),
+            progress=bar("scanning"),
+        )
     show(result, json=json)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from servescope.cli.options import Json, Reading, Traces, with_reading
-from servescope.cli.show import progress_bar, show
+from servescope.cli.show import progress_bars, show
 
 
 @with_reading
@@ -16,8 +16,8 @@ def info(traces: Traces, *, reading: Reading, json: Json = False) -> None:
     """
     from servescope import api
 
-    with progress_bar("reading") as progress:
-        result = api.info(api.read(*traces, progress=progress, **reading))
+    with progress_bars() as bar:
+        result = api.info(api.read(*traces, progress=bar("reading"), **reading))
     show(result, json=json)
 
 
@@ -31,8 +31,8 @@ def check(traces: Traces, *, reading: Reading, json: Json = False) -> None:
     """
     from servescope import api
 
-    with progress_bar("checking") as progress:
-        result = api.check(api.read(*traces, progress=progress, **reading))
+    with progress_bars() as bar:
+        result = api.check(api.read(*traces, progress=bar("reading"), **reading))
     show(result, json=json)
 
 

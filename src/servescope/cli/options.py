@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Traces = Annotated[
     list[str],
     typer.Argument(
-        metavar="TRACE...",
+        metavar="TRACE",
         help="Trace files of one format, read as one trace; - is standard input; s3://, https://, hf:// too.",
         show_default=False,
     ),

@@ -16,24 +16,39 @@ if TYPE_CHECKING:
 
     from servescope.result import Result, Table
 
+    Progress = Callable[[int, int | None], None]
+
 CELL_CHARS = 60  # a text cell is cut here in tables for people; --json and Parquet hold all of it
 SHOWN_ROWS = 40
 SHOWN_REJECTS = 10
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None] | None]:
-    """A bar on stderr while the block runs; yields its callback, None where stderr is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+def progress_bars() -> Iterator[Callable[[str], Progress | None]]:
+    """Bars on stderr while the block runs, one below the other.
 
-    columns = (TextColumn(what), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    Yields `bar(what)`, which adds one and returns its callback (done, total). Where stderr is no
+    terminal there are no bars, and `bar` returns None.
+    """
+    if not sys.stderr.isatty():
+        yield lambda what: None
+        return
+    from rich import progress
+    from rich.console import Console
+
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.TaskProgressColumn(),
+        progress.TimeRemainingColumn(),
+    )
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+
+        def bar(what: str) -> Progress:
+            task = bars.add_task(what, total=None)
+            return lambda done, total: bars.update(task, completed=done, total=total)
+
+        yield bar
 
 
 def show(result: Result, *, json: bool) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from servescope.cli.options import Json, Reading, Traces, with_reading
-from servescope.cli.show import progress_bar, show
+from servescope.cli.show import progress_bars, show
 
 Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="File to write.", show_default=False)]
 
@@ -29,9 +30,10 @@ def convert(
     """
     from servescope import api
 
-    with progress_bar("reading") as progress:
-        trace = api.read(*traces, progress=progress, **reading)
-    show(api.convert(trace, out=out, shard_rows=shard_rows), json=json)
+    with progress_bars() as bar:
+        trace = partial(api.read, *traces, progress=bar("reading"), **reading)
+        result = api.convert(trace, out=out, shard_rows=shard_rows, progress=bar("writing"))
+    show(result, json=json)
 
 
 @with_reading
@@ -66,16 +68,17 @@ def export(
     """
     from servescope import api
 
-    with progress_bar("reading") as progress:
-        trace = api.read(*traces, progress=progress, **reading)
-    show(api.export(trace, out=out, to=to, lossy=lossy, delta_prompts=delta_prompts), json=json)
+    with progress_bars() as bar:
+        trace = partial(api.read, *traces, progress=bar("reading"), **reading)
+        result = api.export(trace, out=out, to=to, lossy=lossy, delta_prompts=delta_prompts)
+    show(result, json=json)
 
 
 @with_reading
 def fingerprint(
     logs: Annotated[
         list[str],
-        typer.Argument(metavar="LOG...", help="Logs with messages, read as one.", show_default=False),
+        typer.Argument(metavar="LOG", help="Logs with messages, read as one.", show_default=False),
     ],
     *,
     out: Out,
@@ -109,7 +112,7 @@ def fingerprint(
     """
     from servescope import api
 
-    with progress_bar("reading") as progress:
+    with progress_bars() as bar:
         result = api.fingerprint(
             *logs,
             out=out,
@@ -117,7 +120,7 @@ def fingerprint(
             chat_template=chat_template,
             no_chat_template=no_chat_template,
             keep_ids=keep_ids,
-            **{**reading, "progress": progress, "tokenizer": tokenizer, "block_tokens": block_tokens},
+            **{**reading, "progress": bar("reading"), "tokenizer": tokenizer, "block_tokens": block_tokens},
         )
     show(result, json=json)
 
