@@ -263,3 +263,15 @@ def test_a_table_of_another_version_is_named_with_its_missing_column() -> None:
     empty = sample.saved()
     empty.tables["turns"] = Table("turns", empty.tables["turns"].data.slice(0, 0))
     assert _reasons(empty)["turns"] == "table turns has no rows"
+
+
+def test_new_tokens_say_how_much_of_the_input_is_new() -> None:
+    drawing, _ = _draw("new_tokens")
+    assert (
+        "25.0% of all input tokens of sessions are new; the rest repeats the history or is unknown"
+        in drawing.says
+    )
+    assert drawing.remark == "10 follow-ups are shorter than their history and are left out."
+    whole = [{**sample.tables()["growth"].rows()[0], "shortened": 0}]
+    drawing, _ = _draw("new_tokens", sample.saved(growth=whole))
+    assert drawing.says.endswith("the rest repeats the history.") and drawing.remark == ""

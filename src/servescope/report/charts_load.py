@@ -261,7 +261,7 @@ def hour_of_week(saved: Saved) -> Drawing:
             y=alt.Y("day:O", sort=list(names), title="" if saved.calendar else "day mod 7"),
             color=alt.Color("value:Q", title="requests per hour")
             .scale(range="heatmap", zero=True)
-            .legend(labelExpr=SHORT, gradientLength=160),
+            .legend(labelExpr="format(datum.value, '.2~s')", gradientLength=160),
             tooltip=["day:O", "hour:O", alt.Tooltip("value:Q", format=",.1f")],
         )
     )

@@ -103,7 +103,12 @@ def new_tokens(saved: Saved) -> Drawing:
     says = f"A follow-up adds about {number(quantile(bins, 0.5))} tokens in the median."
     if growth.get("new_tokens") and growth.get("input_tokens"):
         share = growth["new_tokens"] / growth["input_tokens"]
-        says += f" {percent(share)} of all input tokens of sessions are new; the rest repeats the history."
+        rest = (
+            "repeats the history or is unknown"
+            if growth["shortened"] or growth["unknown"]
+            else "repeats the history"
+        )
+        says += f" {percent(share)} of all input tokens of sessions are new; the rest {rest}."
     remark = ""
     if growth.get("shortened"):
         remark = f"{number(growth['shortened'])} follow-ups are shorter than their history and are left out."
