@@ -5,7 +5,7 @@ numbered 0, 1, 2 … as they arise and never removed. A node takes 20 bytes and 
 (the table is at most half full): 28 bytes, and up to as much again while arrays double.
 
 Prompts that share a beginning are inserted along consecutive nodes, so a walk first looks at the
-next node and asks the table only where a path branches.
+next node and asks the table only where a path branches. The same holds for a flat set.
 """
 
 from __future__ import annotations
@@ -78,14 +78,15 @@ def _insert(
         before[row] = used
         hits = 0
         parent = ROOT - scopes[row]
+        node = np.int64(-1)
         for j in range(low, high):
             block = values[j]
-            node = parent + 1
-            if flat or node < 1 or node >= used or parents[node] != parent or blocks[node] != block:
+            node += 1
+            if node >= used or parents[node] != parent or blocks[node] != block:
                 slot = slot_of(slots, blocks, parents, parent, block)
                 node = np.int64(slots[slot])
                 if node < 0:
-                    node = used
+                    node = np.int64(used)
                     slots[slot] = node
                     blocks[node] = block
                     parents[node] = parent
