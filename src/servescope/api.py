@@ -19,7 +19,7 @@ from servescope.files import PathLike, atomic, refuse_target, size_bytes, write_
 from servescope.formats.format import ReadOptions
 from servescope.formats.read import read_trace
 from servescope.ledger import Ledger
-from servescope.rejects import rejects_table, without_values, write_rejects
+from servescope.rejects import cut_note, rejects_table, without_values, write_rejects
 from servescope.result import Result, Table, write_tables
 from servescope.trace import Trace
 
@@ -260,14 +260,16 @@ def _result(
     }
     rejects = [rejects_table(trace.rejects)] if trace.rejects.total else []
     named = {table.name: table for table in (*tables, *rejects)}
-    return Result(command, inputs, meta.ledger, [*meta.ledger.texts(), *notes], named)
+    return Result(
+        command, inputs, meta.ledger, [*meta.ledger.texts(), *cut_note(trace.rejects), *notes], named
+    )
 
 
 def _written(
     command: str, trace: Trace, out: PathLike, *, notes: Sequence[str] = (), **parameters: Any
 ) -> Result:
     """The result of a command that wrote the file or folder `out`: table `written`, rejects beside it."""
-    paths = [Path(out), write_rejects(trace.rejects, os.fspath(out))]
+    paths = [Path(out), write_rejects(trace.rejects, out)]
     files = [path for path in paths if path is not None]
     data = {"file": [str(path) for path in files], "bytes": [size_bytes(path) for path in files]}
     table = Table("written", pa.table(data), "A file or folder that was written, and its size.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 from servescope.files import atomic
 from servescope.ledger import Rejects
-from servescope.result import Table
+from servescope.result import SMALL_ROWS, Table
 
 if TYPE_CHECKING:
     from servescope.files import PathLike
@@ -23,9 +22,22 @@ SCHEMA = pa.schema([(name, pa.int64() if name == "line" else pa.string()) for na
 
 
 def rejects_table(rejects: Rejects) -> Table:
-    """The faults as the table `rejects`: file, line, field, value, reason, remedy."""
-    rows = [{name: getattr(fault, name) for name in FIELDS} for fault in rejects.faults]
+    """The first faults as the table `rejects`: file, line, field, value, reason, remedy.
+
+    At most `SMALL_ROWS`, so that the JSON document always has them; see `cut_note`.
+    """
+    rows = [{name: getattr(fault, name) for name in FIELDS} for fault in rejects.faults[:SMALL_ROWS]]
     return Table("rejects", pa.Table.from_pylist(rows, SCHEMA), DOC)
+
+
+def cut_note(rejects: Rejects) -> list[str]:
+    """What to tell the reader where the table does not list every rejected row."""
+    if rejects.total <= SMALL_ROWS:
+        return []
+    return [
+        f"{rejects.total:,} rows were rejected; the table rejects lists the first {SMALL_ROWS:,}, "
+        f"OUT.rejects.jsonl the first {len(rejects.faults):,}"
+    ]
 
 
 def without_values(rejects: Rejects) -> Rejects:
@@ -41,7 +53,7 @@ def write_rejects(rejects: Rejects, out: PathLike) -> Path | None:
 
     A file that an earlier run left there is removed, so that it cannot be taken for this run's.
     """
-    target = Path(f"{os.fspath(out)}.rejects.jsonl")
+    target = Path(out).with_name(f"{Path(out).name}.rejects.jsonl")
     if not rejects.faults:
         target.unlink(missing_ok=True)
         return None

@@ -75,6 +75,15 @@ def test_skipping_counts_and_lists_what_it_left_out(servescope: Call, bad_trace:
     assert pq.read_metadata(out).num_rows == 38
 
 
+def test_a_report_says_where_the_rejected_rows_are(servescope: Call, bad_trace: Path) -> None:
+    out = bad_trace.with_name("report")
+    done = servescope("report", bad_trace, "-o", f"{out}/", "--on-bad-row", "skip", "--no-figures")
+    assert done.code == 0, done.err
+    listed = out.with_name("report.rejects.jsonl")
+    assert len(listed.read_text().splitlines()) == 2
+    assert done.out.endswith(f"\nRejected rows: {listed}\n\n{out}/report.html\n")
+
+
 def test_a_clean_run_removes_the_rejects_of_an_earlier_one(servescope: Call, trace: Path) -> None:
     out = trace.with_name("out.parquet")
     stale = trace.with_name("out.parquet.rejects.jsonl")

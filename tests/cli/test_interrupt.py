@@ -83,6 +83,23 @@ def test_stopped_half_way(source: Path, whole_s: float, tmp_path: Path, number: 
     assert code in (0, -signal.SIGKILL, 128 + number)
 
 
+@pytest.mark.parametrize("share", [0.3, 0.8])
+def test_a_stopped_report_leaves_no_folder(
+    source: Path, whole_s: float, tmp_path: Path, share: float
+) -> None:
+    out = tmp_path / "report"
+    child = subprocess.Popen([*CALL[:-1], "report", str(source), "-o", str(out)], stderr=subprocess.PIPE)
+    time.sleep(share * (whole_s + 3))
+    child.send_signal(signal.SIGTERM)
+    _, message = child.communicate(timeout=60)
+    assert child.returncode in (0, 128 + signal.SIGTERM)
+    assert b"Traceback" not in message
+    if child.returncode:
+        assert list(tmp_path.iterdir()) == []
+    else:
+        assert (out / "report.html").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", SIGNALS)
 def test_stopped_at_twenty_random_moments(source: Path, whole_s: float, tmp_path: Path, number: int) -> None:

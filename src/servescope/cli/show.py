@@ -79,7 +79,10 @@ def show_report(result: Result, folder: str, *, json: bool) -> None:
     width = shutil.get_terminal_size().columns
     for label, text in summarise(read_saved(Path(folder))):
         _print_wrapped(f"{label}: {text}", width)
-    typer.echo(f"\n{folder.rstrip('/')}/report.html")
+    folder = folder.rstrip("/")
+    if "rejects" in result.tables:
+        typer.echo(f"Rejected rows: {folder}.rejects.jsonl")
+    typer.echo(f"\n{folder}/report.html")
 
 
 def _print_wrapped(text: str, width: int, indent: str = "  ") -> None:
