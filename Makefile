@@ -37,6 +37,7 @@ check: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/convert.py
+	$(BIN)/python benchmarks/views.py
 
 docs: $(STAMP)
 	$(BIN)/python scripts/command_reference.py

@@ -169,3 +169,12 @@ def test_public_functions_win_over_subpackages_of_the_same_name(first: str) -> N
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[True, True, True] views\n"
+
+
+def test_the_architecture_page_names_every_folder_and_file_at_the_top() -> None:
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    for path in sorted(PACKAGE.iterdir()):
+        if path.suffix == ".py" and path.name != "__init__.py":
+            assert f"`{path.name}`" in page, path.name
+        elif (path / "__init__.py").exists():
+            assert f"`{path.name}/`" in page, path.name
