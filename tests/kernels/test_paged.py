@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servescope.kernels.histogram import LOG_BINS
-from servescope.kernels.paged import EARLY, PAGE_BINS, Paged
+from servescope.kernels.paged import EARLY, PAGE_BINS, Paged, between
 from tests.reference.paged import SlowPaged
 
 KEYS = 7
@@ -32,6 +32,13 @@ def slow(values: Values) -> SlowPaged:
 
 
 def check(held: Paged, twin: SlowPaged) -> None:
+    filled = [(k, b, n) for k in range(KEYS) for b, n in sorted(twin.held[k].items())]
+    assert list(zip(*(part.tolist() for part in held.entries()), strict=True)) == filled
+    keys, totals, bins = held.ranked((0.5,), least=10)
+    assert keys.tolist() == [k for k in range(KEYS) if twin.total(k) >= 10]
+    assert totals.tolist() == [twin.total(k) for k in keys.tolist()]
+    medians = [twin.quantile(k, 0.5, True) for k in keys.tolist()]
+    assert between(totals, bins, (0.5,), whole=True)[:, 0].tolist() == medians
     assert held.totals().tolist() == [twin.total(key) for key in range(KEYS)]
     for whole in (False, True):
         found = held.quantiles(QUANTILES, whole=whole)

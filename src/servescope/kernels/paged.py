@@ -10,6 +10,8 @@ to a page of its own that counts in units of 2^32, so counts are exact up to 2^6
     held.merge(later)                        # any order gives the same counts
     held.totals()                            # int64[keys], values of each key
     held.quantiles((0.5, 0.9), whole=True)   # float64[keys, 2], NaN where a key has no value
+    held.ranked((0.5,), least=10)            # the same in whole numbers, of keys with enough values
+    held.entries()                           # int64[n] each: key, bin, count of all filled bins
 
 Inside a kernel of one's own, `held.store` is passed as an argument and `add_one(store, key, bin)`
 adds a value; before each, `has_room(store)` must be true, else the kernel returns where it stopped,
@@ -58,9 +60,9 @@ class Store(NamedTuple):
 
 
 @kernel
-def has_room(store: Store) -> bool:
-    """Whether one more value certainly fits."""
-    return bool(store.facts[USED] + MOST_NEW <= len(store.owners))
+def has_room(store: Store, values: int = 1) -> bool:
+    """Whether so many more values certainly fit."""
+    return bool(store.facts[USED] + values * MOST_NEW <= len(store.owners))
 
 
 @kernel
@@ -137,11 +139,10 @@ def _add(store: Store, keys: npt.NDArray[np.int64], bins: npt.NDArray[np.int64],
 @kernel
 def _merge_lists(store: Store, later: Store, key: int) -> int:
     """Take over the lists of a later store from `key` on; the key reached when room ran out."""
-    early, facts = later.early, store.facts
+    early = later.early
     last = later.facts[HIGH]
     while key < last:
-        # a list may move to pages: at most its 15 values and those of the other list
-        if facts[USED] + 2 * MOST_NEW > len(store.owners):
+        if not has_room(store, 2):  # a list may move to pages: its values and those of the other list
             return key
         length = np.int64(early[key, 0])
         if length == PAGED:
@@ -221,33 +222,62 @@ def _histogram(
 
 
 @kernel
-def _quantiles(
+def _entries(store: Store, order: npt.NDArray[np.int64], write: bool, found: npt.NDArray[np.int64]) -> int:
+    """Number of filled bins; with `write` they are put in found, int64[3, n] (key, bin, count)."""
+    counts = np.zeros(PAGES * PAGE_BINS, np.int64)
+    at, n = 0, 0
+    for key in range(store.facts[LOW], store.facts[HIGH]):
+        at, low, high = _histogram(store, order, at, key, counts)
+        for place in range(low, high):
+            if counts[place]:
+                if write:
+                    found[0, n], found[1, n], found[2, n] = key, place, counts[place]
+                n += 1
+                counts[place] = 0
+    return n
+
+
+@kernel
+def _ranked(
     store: Store,
     order: npt.NDArray[np.int64],
     q: npt.NDArray[np.float64],
-    centres: npt.NDArray[np.float64],
-) -> npt.NDArray[np.float64]:
-    """Quantiles of every key: float64[keys, len(q)], NaN without values; q ascending."""
-    found = np.full((len(store.early), len(q)), np.nan)
+    least: int,
+    keys: npt.NDArray[np.int64],
+    totals: npt.NDArray[np.int64],
+    bins: npt.NDArray[np.uint16],
+) -> int:
+    """Fill the first rows of keys, totals and bins as `Paged.ranked` returns them; their number."""
     counts = np.zeros(PAGES * PAGE_BINS, np.int64)
-    at = 0
+    at, row = 0, 0
     for key in range(store.facts[LOW], store.facts[HIGH]):
         at, low, high = _histogram(store, order, at, key, counts)
         n = counts[low:high].sum() if low < high else 0
         here, below = low, 0  # values in bins before `here`
-        for i in range(len(q) if n else 0):
-            exact = (n - 1) * q[i]
-            rank = np.int64(exact)
+        for i in range(len(q) if n >= least else 0):
+            rank = int((n - 1) * q[i])
             while below + counts[here] <= rank:
                 below += counts[here]
                 here += 1
-            first = centres[here]
             after, upto = here, below + counts[here]
             while upto <= min(rank + 1, n - 1):
                 after += 1
                 upto += counts[after]
-            found[key, i] = first + (exact - rank) * (centres[after] - first)
+            bins[row, i, 0], bins[row, i, 1] = here, after
+        if n >= least:
+            keys[row], totals[row] = key, n
+            row += 1
         counts[low:high] = 0
+    return row
+
+
+def between(
+    totals: Ints, bins: npt.NDArray[np.uint16], q: Sequence[float], *, whole: bool = False
+) -> npt.NDArray[np.float64]:
+    """Quantiles from the bins of `Paged.ranked` by the rule of `histogram.quantile`: float64[n, len(q)]."""
+    exact = (totals[:, None] - 1) * np.asarray(q, np.float64)
+    first, after = np.moveaxis((WHOLE_CENTRES if whole else REAL_CENTRES)[bins], -1, 0)
+    found: npt.NDArray[np.float64] = first + (exact - np.floor(exact)) * (after - first)
     return found
 
 
@@ -327,6 +357,31 @@ class Paged:
 
         NaN where a key has no value.
         """
-        order = np.argsort(self.store.owners[: self.pages], kind="stable")
-        centres = WHOLE_CENTRES if whole else REAL_CENTRES
-        return _quantiles(self.store, order, np.asarray(q, np.float64), centres)
+        keys, totals, bins = self.ranked(q)
+        found = np.full((self.keys, len(q)), np.nan)
+        found[keys] = between(totals, bins, q, whole=whole)
+        return found
+
+    def ranked(self, q: Sequence[float], *, least: int = 1) -> tuple[Ints, Ints, npt.NDArray[np.uint16]]:
+        """Whole numbers from which `between` makes quantiles, for keys with at least `least` values.
+
+        q  0 … 1, ascending
+
+        Returns int64[n] keys in order, int64[n] their numbers of values, uint16[n, len(q), 2] the log
+        bins of the value at or below each quantile and of the value after it.
+        """
+        span = max(0, int(self.store.facts[HIGH] - self.store.facts[LOW]))
+        keys, totals = np.zeros((2, span), np.int64)
+        bins = np.zeros((span, len(q), 2), np.uint16)
+        n = _ranked(self.store, self._order(), np.asarray(q, np.float64), least, keys, totals, bins)
+        return keys[:n].copy(), totals[:n].copy(), bins[:n].copy()
+
+    def entries(self) -> tuple[Ints, Ints, Ints]:
+        """All filled bins, by key, then by bin: int64[n] keys, log bins, counts."""
+        order = self._order()
+        found = np.zeros((3, _entries(self.store, order, False, np.zeros((3, 0), np.int64))), np.int64)
+        _entries(self.store, order, True, found)
+        return found[0], found[1], found[2]
+
+    def _order(self) -> Ints:
+        return np.argsort(self.store.owners[: self.pages], kind="stable")
