@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
+from servescope.errors import UsageError
 from servescope.files import PathLike, atomic, refuse_target, size_bytes, write_atomic
 from servescope.formats.format import ReadOptions
 from servescope.formats.read import read_trace
@@ -25,6 +27,7 @@ from servescope.trace import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
 
 
 SAMPLE = Path(__file__).resolve().parent / "data" / "sample.jsonl.zst"
@@ -47,44 +50,61 @@ def read(*sources: PathLike, **options: Any) -> Trace:
     return read_trace([os.fspath(source) for source in sources], ReadOptions(**options))
 
 
-def info(trace: TraceLike) -> Result:
-    """The facts of a trace: table `facts`, one row; `rejects` after a skipping read."""
+def info(*traces: TraceLike, **options: Any) -> Result:
+    """The facts of a trace: table `facts`, one row; `rejects` after a skipping read.
+
+    traces   one trace, or sources that are read as one; a ServeGen pool gives tables of its clients
+    options  as in `read`
+    """
     from servescope.views.scan import run_views
 
-    whole = _trace(trace)
+    if (pool := _pool("info", traces)) is not None:
+        return pool
+    whole = _read_all(traces, options)
     tables, _, _ = run_views(whole, ["facts"])
     return _result("info", whole, tables)
 
 
-def check(trace: TraceLike) -> Result:
+def check(*traces: TraceLike, **options: Any) -> Result:
     """Put every check that the columns allow to every row: table `checks`.
+
+    traces   one trace, or sources that are read as one; every file of a ServeGen pool is read
+    options  as in `read`
 
     Raises DataError where a check of severity "error" fails: the trace is not canonical.
     """
     from servescope.validate import refuse_errors, validate
 
-    whole = _trace(trace)
+    if (pool := _pool("check", traces)) is not None:
+        return pool
+    whole = _read_all(traces, options)
     checks = validate(whole)
     refuse_errors(whole, checks)
     return _result("check", whole, [checks])
 
 
 def convert(
-    trace: TraceLike, *, out: PathLike, shard_rows: int | None = None, progress: Progress | None = None
+    *traces: TraceLike,
+    out: PathLike,
+    shard_rows: int | None = None,
+    written: Progress | None = None,
+    **options: Any,
 ) -> Result:
-    """Write canonical Parquet.
+    """Write canonical Parquet; sources that cannot be streamed for their order are sorted on disk first.
 
+    traces      one trace, or sources that are read as one
     out         a file; a folder when `shard_rows` is given
     shard_rows  start a new file once one holds this many rows
-    progress    called with (rows written, rows in all)
+    written     called with (rows written, rows in all)
+    options     as in `read`
     """
     from servescope.trace_write import write_canonical
 
     refuse_target(out, folder=bool(shard_rows), own=("part-*.parquet",))
-    whole = _trace(trace)
-    tell = None if progress is None else lambda rows: progress(rows, whole.rows)
-    write_canonical(whole, Path(out), shard_rows=shard_rows, progress=tell)
-    return _written("convert", whole, out, shard_rows=shard_rows)
+    with _in_order(traces, Path(out).parent, options) as whole:
+        tell = None if written is None else lambda rows: written(rows, whole.rows)
+        write_canonical(whole, Path(out), shard_rows=shard_rows, progress=tell)
+        return _written("convert", whole, out, shard_rows=shard_rows)
 
 
 def export(
@@ -226,6 +246,50 @@ def _trace(trace: TraceLike) -> Trace:
     if isinstance(trace, Trace):
         return trace
     return trace() if callable(trace) else read(trace)
+
+
+def _read_all(traces: Sequence[TraceLike], options: dict[str, Any]) -> Trace:
+    """The one trace given, or the sources read as one."""
+    if len(traces) == 1 and not isinstance(traces[0], str | os.PathLike):
+        return _trace(traces[0])
+    return read(*_paths(traces), **options)
+
+
+def _paths(traces: Sequence[TraceLike]) -> list[str]:
+    paths = [os.fspath(trace) for trace in traces if isinstance(trace, str | os.PathLike)]
+    if len(paths) < len(traces):
+        raise UsageError("give one trace that is read already, or the sources of one trace.")
+    return paths
+
+
+def _in_order(
+    traces: Sequence[TraceLike], folder: Path, options: dict[str, Any]
+) -> AbstractContextManager[Trace]:
+    """The trace for as long as it is written; sources that are out of order are sorted in `folder`."""
+    from servescope.formats.parquet import with_full_digests
+    from servescope.formats.read_sorted import read_sorted
+
+    if len(traces) == 1 and not isinstance(traces[0], str | os.PathLike):
+        return nullcontext(with_full_digests(_trace(traces[0])))
+    return read_sorted(_paths(traces), ReadOptions(**options), folder=folder)
+
+
+def _pool(command: str, traces: Sequence[TraceLike]) -> Result | None:
+    """The tables of a ServeGen pool, None where the one source is none."""
+    from servescope.formats.servegen import is_pool, read_pool
+    from servescope.formats.servegen_facts import pool_facts
+
+    folder = traces[0] if len(traces) == 1 else None
+    if not isinstance(folder, str | os.PathLike) or not is_pool(folder):
+        return None
+    pool = read_pool(folder)
+    ledger = Ledger(read=len(pool.clients), kept=len(pool.clients), unit="client")
+    inputs = {
+        "format": "servegen",
+        "sources": [os.fspath(folder)],
+        "decisions": ["a pool holds clients, not requests"],
+    }
+    return Result(command, inputs, ledger, pool.notes, pool_facts(pool))
 
 
 def _run_views(

@@ -17,7 +17,7 @@ def info(traces: Traces, *, reading: Reading, json: Json = False) -> None:
     from servescope import api
 
     with progress_bars() as bar:
-        result = api.info(api.read(*traces, progress=bar("reading"), **reading))
+        result = api.info(*traces, progress=bar("reading"), **reading)
     show(result, json=json)
 
 
@@ -32,7 +32,7 @@ def check(traces: Traces, *, reading: Reading, json: Json = False) -> None:
     from servescope import api
 
     with progress_bars() as bar:
-        result = api.check(api.read(*traces, progress=bar("reading"), **reading))
+        result = api.check(*traces, progress=bar("reading"), **reading)
     show(result, json=json)
 
 

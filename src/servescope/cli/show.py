@@ -107,7 +107,7 @@ def _print_table(table: Table, width: int) -> None:
     typer.echo(f"\n{table.name}")
     names = table.data.column_names
     rows = table.data.slice(0, SHOWN_ROWS).to_pylist()
-    cells = [[_cell(row[name]) for name in names] for row in rows]
+    cells = [[_cell(row[name], table.name) for name in names] for row in rows]
     widths = [max(len(text) for text in column) for column in zip(names, *cells, strict=True)]
     if len(rows) > 1 and sum(widths) + 2 * (len(widths) - 1) <= width:
         _print_grid(names, cells, widths)
@@ -135,11 +135,11 @@ def _print_records(names: list[str], cells: list[list[str]], width: int) -> None
             _print_wrapped(f"{name.ljust(label)}{text}", width, " " * min(label, width // 2))
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, table: str) -> str:
     from servescope.report.saved import printable
 
-    if value is None:
-        return "unknown"
+    if value is None:  # a check that nothing fails has no first row; elsewhere null is not known
+        return "–" if table == "checks" else "unknown"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

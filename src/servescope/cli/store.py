@@ -31,8 +31,8 @@ def convert(
     from servescope import api
 
     with progress_bars() as bar:
-        trace = partial(api.read, *traces, progress=bar("reading"), **reading)
-        result = api.convert(trace, out=out, shard_rows=shard_rows, progress=bar("writing"))
+        reading = {**reading, "progress": bar("reading")}
+        result = api.convert(*traces, out=out, shard_rows=shard_rows, written=bar("writing"), **reading)
     show(result, json=json)
 
 

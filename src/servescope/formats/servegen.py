@@ -27,6 +27,8 @@ from servescope.formats.servegen_files import (
 )
 
 if TYPE_CHECKING:
+    import os
+
     from servescope.formats.format import Context, Sample
     from servescope.formats.source import Source
     from servescope.trace import Trace
@@ -94,7 +96,13 @@ class Pool:
         return self.clients.index(client)
 
 
-def read_pool(folder: str | Path) -> Pool:
+def is_pool(folder: str | os.PathLike[str]) -> bool:
+    """Whether this is a folder of `chunk-N-trace.csv` files."""
+    path = Path(folder)
+    return path.is_dir() and any(TRACE_NAME.fullmatch(item.name) for item in path.iterdir())
+
+
+def read_pool(folder: str | os.PathLike[str]) -> Pool:
     """Read a pool folder.
 
     Raises UsageError for a folder without `chunk-N-trace.csv`, DataError with file, line or window,
