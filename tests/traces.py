@@ -17,12 +17,14 @@ GAPS_US = st.sampled_from([0, 0, 1, 400, 999_999, 4_000_000, 10_000_000, 299_999
 OPTIONAL = (
     "endpoint", "request_type", "model", "user", "input_tokens", "output_tokens", "cached_tokens", "ttft_s",
     "completed_us", "status", "cache_scope", "session_id", "parent_id", "turn", "block_ids",
+    "instance", "cohort",
 )  # fmt: skip
 TEXTS = {
     "endpoint": ["chat", "embed", "completion_stream"],
     "request_type": ["text", "search", "image"],
     "model": ["m0", "m1", "m2", "m3", "m4"],
     "user": ["u0", "u1", "u2"],
+    "instance": ["i0", "i1", "i2"],
     "status": ["ok", "failed", "unknown"],
     "cache_scope": ["s0", "s1"],
 }
@@ -88,6 +90,8 @@ def traces(draw: st.DrawFn, *, need: tuple[str, ...] = (), most: int = 24) -> Tr
         elif name == "completed_us":
             ends = column(st.one_of(st.none(), st.sampled_from((-1, 0, 10_000, 600_000, 300_000_000))))
             columns[name] = [None if e is None else a + e for a, e in zip(arrival, ends, strict=True)]
+        elif name == "cohort":
+            columns[name] = column(st.one_of(st.none(), st.integers(1, 13)))
         elif name == "turn":
             columns[name] = column(st.one_of(st.none(), st.integers(1, 5)))
         elif name == "session_id":

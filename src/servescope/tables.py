@@ -57,6 +57,35 @@ def histogram_table(
     return table(name, columns, doc)
 
 
+def bin_columns(
+    bins: npt.NDArray[np.int64], *, low: str = "bin_low", high: str = "bin_high"
+) -> dict[str, tuple[pa.DataType, Any]]:
+    """The columns `low` and `high`, edges of log bins given by index, int64[n]."""
+    edges = histogram.EDGES
+    return {
+        low: (pa.float64(), np.concatenate([[0.0], edges[:-1]])[bins]),
+        high: (pa.float64(), np.concatenate([[0.0], edges[1:]])[bins]),
+    }
+
+
+def category(codes: npt.NDArray[np.signedinteger[Any]], texts: Sequence[str]) -> tuple[pa.DataType, pa.Array]:
+    """A column of texts by code (signed integers, negative for null): 4 bytes a row, whatever the texts."""
+    indices = pa.array(codes.astype(np.int32, copy=False), mask=codes < 0)
+    column = pa.DictionaryArray.from_arrays(indices, pa.array(texts, pa.string()))
+    return column.type, column
+
+
+def coded_texts(codes: npt.NDArray[Any], texts: Sequence[str]) -> tuple[pa.DataType, pa.DictionaryArray]:
+    """A text column given by codes into `texts`, below 0 for null: kept as codes, with used texts only."""
+    used = np.zeros(len(texts) + 1, np.bool_)
+    used[codes] = True  # -1 marks the last one
+    used[-1] = False
+    rank = np.cumsum(used, dtype=np.int32) - 1
+    held = pa.array([texts[at] for at in np.flatnonzero(used).tolist()], pa.string())
+    indices = pa.array(rank[codes], pa.int32(), mask=np.asarray(codes) < 0)
+    return pa.dictionary(pa.int32(), pa.string()), pa.DictionaryArray.from_arrays(indices, held)
+
+
 def ratio(part: float | None, whole: float | None) -> float | None:
     """part / whole, None where either is unknown or the whole is 0."""
     return part / whole if part is not None and whole else None

@@ -68,9 +68,10 @@ def test_every_row_of_the_table_of_views_loads(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(VIEWS))
 def test_every_view_reads_no_more_than_it_says(name: str) -> None:
-    trace = build(
-        {"arrival_us": [0, 3], "block_ids": [[1], None], "request_type": ["a", None], "user": ["u", "u"]}
-    )
+    columns = {"arrival_us": [0, 3], "block_ids": [[1], None], "request_type": ["a", None]}
+    columns |= {name: ["a", None] for name in ("user", "model", "instance")}
+    columns |= {name: [3, None] for name in ("input_tokens", "output_tokens", "cached_tokens", "ttft_s")}
+    trace = build(columns)
     (table,), _, _ = run_views(trace, [name])
     assert table.name == name
     assert table.doc and table.data.num_columns > 1

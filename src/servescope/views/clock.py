@@ -25,6 +25,11 @@ def month_of(clock_us: int) -> int:
     return int(np.datetime64(clock_us, "us").astype("datetime64[M]").astype(np.int64)) + 1
 
 
+def months_of(clock: Ints) -> Ints:
+    """Calendar months of times on the trace clock, int64[n]; see `month_of`."""
+    return clock.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64) + 1
+
+
 def month_start_us(month: int) -> int:
     """Time on the trace clock at which a month begins."""
     return int(np.datetime64(month - 1, "M").astype("datetime64[us]").astype(np.int64))

@@ -17,21 +17,22 @@ if TYPE_CHECKING:
     from servescope.views.sketch import View
 
 HIGHLIGHTS = 3
-READS_HIGHLIGHTS = "value_hist"
+READS_HIGHLIGHTS = {"value_hist", "pair_gap"}  # tables
+READS_BALANCE = {"instance_minute", "load_latency_cell", "user_hour", "user_hour_instance"}
 
 
 def prologue(trace: Trace, views: Sequence[View], options: ViewOptions) -> Context:
     """The context of a scan by these views.
 
     Reads the category columns that they need, and the last arrival. Raises UsageError for a
-    highlighted model that the trace does not have.
+    highlighted or balance model that the trace does not have.
     """
     wanted = {name for view in views for name in view.columns if trace.has(name)}
     texts = {name: trace.names(name) for name in schema.CATEGORIES if name in wanted}
-    highlights: tuple[int, ...] = ()
-    if "model" in texts and any(READS_HIGHLIGHTS in view.tables for view in views):
-        highlights = _highlights(trace, options)
-    return Context(trace.meta, trace.rows, _last_us(trace), texts, highlights, options)
+    tables = {name for view in views for name in view.tables} if "model" in texts else set()
+    chosen = {"highlights": READS_HIGHLIGHTS & tables, "lb_models": READS_BALANCE & tables}
+    codes = _models(trace, {name: getattr(options, name) for name, readers in chosen.items() if readers})
+    return Context(trace.meta, trace.rows, _last_us(trace), texts, options=options, **codes)
 
 
 def _last_us(trace: Trace) -> int:
@@ -43,14 +44,20 @@ def _last_us(trace: Trace) -> int:
     return 0
 
 
-def _highlights(trace: Trace, options: ViewOptions) -> tuple[int, ...]:
-    codes = trace.codes("model")
-    for text in options.highlights:
+def _models(trace: Trace, chosen: dict[str, tuple[str, ...]]) -> dict[str, tuple[int, ...]]:
+    """Codes of chosen models; where none are chosen, of those with most requests."""
+    codes = trace.codes("model") if chosen else {}
+    for text in (text for texts in chosen.values() for text in texts):
         if text not in codes:
             raise unknown_name("model", text, codes)
-    if options.highlights:
-        return tuple(dict.fromkeys(codes[text] for text in options.highlights))
-    counts = np.zeros(len(codes) + 1, np.int64)
+    found = {
+        name: tuple(dict.fromkeys(codes[text] for text in texts)) for name, texts in chosen.items() if texts
+    }
+    return dict.fromkeys(chosen, () if len(found) == len(chosen) else _heaviest(trace)) | found
+
+
+def _heaviest(trace: Trace) -> tuple[int, ...]:
+    counts = np.zeros(len(trace.codes("model")) + 1, np.int64)
     for batch in trace.batches(["model"]):
         counts += np.bincount(batch["model"].astype(np.int64) + 1, minlength=len(counts))
     heaviest = np.argsort(-counts[1:], kind="stable")[:HIGHLIGHTS]

@@ -25,10 +25,19 @@ class ViewOptions:
 
     windows_s   lengths of the windows of `rate`, seconds; whole microseconds
     highlights  texts of the models with lines of their own; () = the top 3 by requests
+    lb_models   texts of the models of the balance views; () = the top 3 by requests
+    lb_window_days, raster_user_days, raster_model_days
+                half-open windows in days of the trace clock; None = the last 59, 37, 61 days
+    rows        folder for row slices; "" = none are written
     """
 
     windows_s: tuple[float, ...] = WINDOWS_S
     highlights: tuple[str, ...] = ()
+    lb_models: tuple[str, ...] = ()
+    lb_window_days: tuple[float, float] | None = None
+    raster_user_days: tuple[float, float] | None = None
+    raster_model_days: tuple[float, float] | None = None
+    rows: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,7 @@ class Context:
     last_us     last arrival
     texts       category -> its texts by code, for the categories that the wanted views read
     highlights  codes of the highlighted models, heaviest first
+    lb_models   codes of the balance models, heaviest first
     options     choices of the user
     """
 
@@ -49,6 +59,7 @@ class Context:
     texts: Mapping[str, Sequence[str]]
     highlights: tuple[int, ...] = ()
     options: ViewOptions = ViewOptions()
+    lb_models: tuple[int, ...] = ()
 
     def has(self, column: str) -> bool:
         """Whether the source states this column."""
@@ -125,3 +136,10 @@ def int64(batch: Batch, name: str) -> npt.NDArray[np.int64]:
         return np.require(batch.columns[name], np.int64, "W")
     null = schema.BY_NAME[name].null
     return np.full(batch.rows, schema.NULL_INT64 if null is None else null, np.int64)
+
+
+def float64(batch: Batch, name: str) -> npt.NDArray[np.float64]:
+    """A column as float64[rows], all NaN where the batch lacks it."""
+    if name in batch.columns:
+        return np.require(batch.columns[name], np.float64, "W")
+    return np.full(batch.rows, np.nan)

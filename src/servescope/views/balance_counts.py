@@ -1,0 +1,225 @@
+"""Counting whole hours of balance rows: instance-minutes, latency by load, users' hours, their spread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from servescope import schema
+from servescope.kernels import hashmap
+from servescope.kernels.cells import Cells, Store, count, has_room
+from servescope.kernels.histogram import log_bin
+from servescope.kernels.jit import kernel
+from servescope.views.balance_rows import (
+    CLOCK,
+    CT,
+    DECODE,
+    INSTANCE,
+    IT,
+    OT,
+    PLACE,
+    TTFT,
+    UNKNOWN,
+    USER,
+    Rows,
+)
+from servescope.views.clock import HOUR_US
+
+Ints = npt.NDArray[np.int64]
+Piece = tuple[npt.NDArray[np.int32], Ints]
+MINUTE_US = 60_000_000
+SECOND_US = 1_000_000
+AXIS_BINS = 10  # of a log bin of 100 a decade: the axes of load and length have 10 bins a decade
+BUSY = 200  # requests of a user's hour whose spread over instances is kept
+# a key of a load cell: place (12 bits), metric (1), load (9), tokens (9), latency (12)
+LOAD_METRICS = ("ttft", "decode")
+
+
+@kernel
+def axis_bin(tokens: int) -> int:
+    """Log bin of tokens, 10 a decade, from 0 for 10^-12; tokens above 0."""
+    return (log_bin(float(tokens)) - 1) // AXIS_BINS
+
+
+@kernel
+def periods_of(
+    rows: Rows, column: int, codes: int, places: int, period_us: int, both: bool
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Requests and tokens by period, model and instance or user, in order of appearance.
+
+    rows       whole periods in time order; those with a negative code are left out
+    column     INSTANCE or USER; codes: how many there are
+    period_us  length of a period
+    both       the tokens are input + output where both are known, else the known input
+    returns    int32[cells, 4]: period, place, code, requests; int64[cells, 2]: tokens, cached tokens;
+               int64[rows]: cell of each row, or -1
+    """
+    where = np.zeros(places * codes, np.int32)
+    cells, sums = np.zeros((len(rows), 4), np.int32), np.zeros((len(rows), 2), np.int64)
+    cell_of = np.full(len(rows), -1, np.int64)
+    used = 0
+    for i in range(len(rows)):
+        row = rows[i]
+        if row[column] < 0:
+            continue
+        key = row[PLACE] * codes + row[column]
+        period = row[CLOCK] // period_us
+        at = int(where[key]) - 1
+        if at < 0 or cells[at, 0] != period:
+            at = used
+            used += 1
+            where[key] = used
+            cells[at, 0], cells[at, 1], cells[at, 2] = period, row[PLACE], row[column]
+        cell_of[i] = at
+        cells[at, 3] += 1
+        if row[IT] != schema.NULL_INT32 and (not both or row[OT] != schema.NULL_INT32):
+            sums[at, 0] += row[IT] + (row[OT] if both else 0)
+        if row[CT] != schema.NULL_INT32:
+            sums[at, 1] += row[CT]
+    return cells[:used].copy(), sums[:used].copy(), cell_of
+
+
+@kernel
+def spread_of(
+    rows: Rows, cell_of: npt.NDArray[np.int64], cells: npt.NDArray[np.int32], instances: int
+) -> npt.NDArray[np.int64]:
+    """Requests, input and cached tokens of busy user-hours by instance, in order of appearance.
+
+    cell_of, cells  what `periods_of` said of the rows' hours and users
+    returns         int64[n, 5]: cell, instance (-1: none), requests, input, cached
+    """
+    busy = 0
+    for i in range(len(rows)):
+        busy += cell_of[i] >= 0 and cells[cell_of[i], 3] >= BUSY
+    slots = 1024
+    while slots < 2 * busy:
+        slots *= 2
+    keys, places = np.zeros(slots, np.uint64), np.full(slots, hashmap.EMPTY)
+    found = np.zeros((busy, 5), np.int64)
+    used = 0
+    for i in range(len(rows)):
+        cell = cell_of[i]
+        if cell < 0 or cells[cell, 3] < BUSY:
+            continue
+        key = np.uint64(cell * (instances + 1) + rows[i, INSTANCE] + 1)
+        slot = hashmap.slot_of(keys, places, key)
+        if places[slot] == hashmap.EMPTY:
+            keys[slot], places[slot] = key, used
+            found[used, 0], found[used, 1] = cell, rows[i, INSTANCE]
+            used += 1
+        at = places[slot]
+        found[at, 2] += 1
+        found[at, 3] += rows[i, IT] if rows[i, IT] != schema.NULL_INT32 else 0
+        found[at, 4] += rows[i, CT] if rows[i, CT] != schema.NULL_INT32 else 0
+    return found[:used].copy()
+
+
+@kernel
+def _loads(cells: Store, rows: Rows, first: int, sums: npt.NDArray[np.int64], instances: int) -> int:
+    """Count latencies by load from row `first` on; the first row of the second at which the map was full.
+
+    cells  the map, modified
+    rows   whole seconds in time order
+    sums   int64[places * instances], all 0, and 0 again afterwards: load of the current second
+    """
+    while first < len(rows):
+        second = rows[first, CLOCK] // SECOND_US
+        end = first
+        while end < len(rows) and rows[end, CLOCK] // SECOND_US == second:
+            end += 1
+        if not has_room(cells, 2 * (end - first)):
+            return first
+        for i in range(first, end):
+            if (
+                rows[i, INSTANCE] >= 0
+                and rows[i, IT] != schema.NULL_INT32
+                and rows[i, OT] != schema.NULL_INT32
+            ):
+                sums[rows[i, PLACE] * instances + rows[i, INSTANCE]] += rows[i, IT] + rows[i, OT]
+        for i in range(first, end):
+            row = rows[i]
+            load = sums[row[PLACE] * instances + row[INSTANCE]] if row[INSTANCE] >= 0 else 0
+            if load > 0:
+                cell = row[PLACE] << 31 | axis_bin(load) << 21
+                if row[IT] > 0 and row[TTFT] != UNKNOWN:
+                    count(cells, np.uint64(cell | axis_bin(row[IT]) << 12 | row[TTFT]), 1)
+                if row[OT] > 0 and row[DECODE] != UNKNOWN:
+                    count(cells, np.uint64(cell | 1 << 30 | axis_bin(row[OT]) << 12 | row[DECODE]), 1)
+        for i in range(first, end):
+            if rows[i, INSTANCE] >= 0:
+                sums[rows[i, PLACE] * instances + rows[i, INSTANCE]] = 0
+        first = end
+    return first
+
+
+class Spread(NamedTuple):
+    """A user's busiest hour with a model so far.
+
+    hour, requests  of it; input, cached: its tokens
+    instances       int64[n, 4]: instance (-1: none), requests, input, cached
+    """
+
+    hour: int
+    requests: int
+    input: int
+    cached: int
+    instances: Ints
+
+
+@dataclass
+class Counts:
+    """What whole hours add up to.
+
+    instances, users, places  numbers of codes, and of chosen models
+    minutes                   pieces of `periods_of`, by instance and minute: cells, sums
+    hours                     the same by user and hour
+    loads                     latencies by load, packed keys
+    busiest                   (place, user) -> earliest hour with most requests, at least BUSY
+    """
+
+    instances: int
+    users: int
+    places: int
+    minutes: list[Piece] = field(default_factory=list)
+    hours: list[Piece] = field(default_factory=list)
+    loads: Cells = field(default_factory=Cells)
+    busiest: dict[tuple[int, int], Spread] = field(default_factory=dict)
+
+    def add(self, rows: Rows) -> None:
+        """Count rows of whole hours, later than all before."""
+        cells, sums, _ = periods_of(rows, INSTANCE, self.instances, self.places, MINUTE_US, True)
+        self.minutes.append((cells, sums))
+        self._add_loads(rows)
+        cells, sums, cell_of = periods_of(rows, USER, self.users, self.places, HOUR_US, False)
+        self.hours.append((cells, sums))
+        spread = spread_of(rows, cell_of, cells, self.instances)
+        spread = spread[np.argsort(spread[:, 0], kind="stable")]
+        edges = np.flatnonzero(np.diff(spread[:, 0], prepend=-1, append=-1))
+        for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            cell = int(spread[low, 0])
+            hour, place, user, requests = cells[cell].tolist()
+            found = Spread(
+                hour, requests, int(sums[cell, 0]), int(sums[cell, 1]), spread[low:high, 1:].copy()
+            )
+            self._offer((place, user), found)
+
+    def _add_loads(self, rows: Rows) -> None:
+        sums = np.zeros(self.places * self.instances, np.int64)
+        row = 0
+        while (row := _loads(self.loads.store, rows, row, sums, self.instances)) < len(rows):
+            self.loads.grow()
+
+    def _offer(self, key: tuple[int, int], spread: Spread) -> None:
+        if key not in self.busiest or spread.requests > self.busiest[key].requests:
+            self.busiest[key] = spread
+
+    def follow(self, later: Counts) -> None:
+        """Add the counts of later hours. Changes this one."""
+        self.minutes += later.minutes
+        self.hours += later.hours
+        self.loads.merge(later.loads)
+        for key, spread in later.busiest.items():
+            self._offer(key, spread)

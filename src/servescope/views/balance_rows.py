@@ -1,0 +1,115 @@
+"""The rows that the balance views are made of: chosen models inside a window, as one table of integers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from servescope import schema
+from servescope.kernels.histogram import log_bin
+from servescope.kernels.jit import kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Rows = npt.NDArray[np.int64]
+# columns of the rows: start on the trace clock, place of the model among the chosen ones, codes, tokens,
+# and log bins of time to first token and of decode time
+CLOCK, PLACE, INSTANCE, USER, IT, OT, CT, TTFT, DECODE = range(9)
+WIDTH = 9
+UNKNOWN = -1  # bin of an unknown latency
+BELOW = 4_095  # bin of a time to first token below 0
+
+
+@kernel
+def pick(
+    places: npt.NDArray[np.int64],
+    first_us: int,
+    end_us: int,
+    clock_us: int,
+    arrival: npt.NDArray[np.int64],
+    model: npt.NDArray[np.int32],
+    instance: npt.NDArray[np.int32],
+    user: npt.NDArray[np.int32],
+    it: npt.NDArray[np.int32],
+    ot: npt.NDArray[np.int32],
+    ct: npt.NDArray[np.int32],
+    ttft: npt.NDArray[np.float64],
+    completed: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Rows of the chosen models with first_us <= arrival < end_us: their numbers, int64[n], and Rows.
+
+    places  int64[models + 1], place of a model code among the chosen ones, -1 for the others and null
+    """
+    low, high = np.searchsorted(arrival, first_us), np.searchsorted(arrival, end_us)
+    found = 0
+    for i in range(low, high):
+        found += places[model[i]] >= 0
+    numbers = np.empty(found, np.int64)
+    rows = np.empty((found, WIDTH), np.int64)
+    at = 0
+    for i in range(low, high):
+        if places[model[i]] >= 0:
+            row = rows[at]
+            numbers[at] = i
+            at += 1
+            row[CLOCK] = clock_us + arrival[i]
+            row[PLACE], row[INSTANCE], row[USER] = places[model[i]], instance[i], user[i]
+            row[IT], row[OT], row[CT] = it[i], ot[i], ct[i]
+            row[TTFT] = row[DECODE] = UNKNOWN
+            if not np.isnan(ttft[i]):
+                row[TTFT] = log_bin(ttft[i]) if ttft[i] >= 0.0 else BELOW
+                if completed[i] != schema.NULL_INT64:
+                    row[DECODE] = log_bin(max((completed[i] - arrival[i]) / 1e6 - ttft[i], 0.0))
+    return numbers, rows
+
+
+class Open:
+    """Rows of the first and the last hour of a run, whose other rows a neighbouring run may hold.
+
+    head  rows of the first hour, None as long as there is only one hour, which is then in `tail`
+    tail  rows of the last hour
+
+    `feed` hands rows of whole hours in between to `close`.
+    """
+
+    def __init__(self, period_us: int) -> None:
+        self.period_us = period_us
+        self.head: Rows | None = None
+        self.tail: Rows = np.zeros((0, WIDTH), np.int64)
+
+    def feed(self, rows: Rows, close: Callable[[Rows], None]) -> None:
+        """Go on with the next rows in time order."""
+        if not len(rows):
+            return
+        rows = np.concatenate([self.tail, rows]) if len(self.tail) else rows
+        periods = rows[:, CLOCK] // self.period_us
+        if self.head is None:
+            cut = int(np.searchsorted(periods, periods[0] + 1))
+            if cut == len(rows):
+                self.tail = rows
+                return
+            self.head = rows[:cut].copy()
+            rows, periods = rows[cut:], periods[cut:]
+        cut = int(np.searchsorted(periods, periods[-1]))
+        if cut:
+            close(rows[:cut])
+        self.tail = rows[cut:].copy()
+
+    def follow(self, later: Open, close: Callable[[Rows], None], between: Callable[[], None]) -> None:
+        """Go on with a later run.
+
+        between  called where the hours that the later run closed itself belong
+        """
+        if later.head is None:
+            self.feed(later.tail, close)
+            return
+        self.feed(later.head, close)
+        if self.head is None:
+            self.head = self.tail
+        else:
+            close(self.tail)
+        between()
+        self.tail = later.tail

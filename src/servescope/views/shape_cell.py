@@ -1,0 +1,140 @@
+"""`shape_cell` and `hit_cell`: latency by request shape, and by prompt length and cached share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from servescope import schema
+from servescope.kernels.cells import Cells, Store, count, has_room
+from servescope.kernels.histogram import log_bin
+from servescope.kernels.jit import kernel
+from servescope.tables import bin_columns, table
+from servescope.views.sketch import Context, View, float64, held, int32, int64
+
+if TYPE_CHECKING:
+    from servescope.result import Table
+    from servescope.trace import Batch
+
+COLUMNS = ("arrival_us", "completed_us", "input_tokens", "output_tokens", "cached_tokens", "ttft_s")
+IT_STEP, OT_STEP = 2_000, 200  # tokens
+LIMIT_S = 300.0
+LIMIT_US = 300_000_000
+METRICS = ("duration", "ttft")
+# a key: input cell, output cell (24 bits), metric (1), bin (12); or input cell, tenth (4), bin (12)
+SHAPE_DOC = (
+    "Requests with input and output above 0 by shape: it_low and ot_low are the lower edges in tokens of "
+    "cells 2,000 wide in input and 200 in output. metric duration: completed, 0 < duration < 300 s; ttft: "
+    "0 < ttft < 300 s, completed or not. Seconds in 100 log bins a decade."
+)
+HIT_DOC = (
+    "Requests with 0 < ttft < 300 s, input above 0 and cached tokens of at least 0: ttft in seconds, 100 log "
+    "bins a decade, by input (it_low: lower edge of cells 2,000 tokens wide) and hit_tenth, cached / input "
+    "rounded down to tenths (1.0: all of it)."
+)
+
+
+@kernel
+def _fold(
+    shapes: Store,
+    hits: Store,
+    row: int,
+    arrival: npt.NDArray[np.int64],
+    completed: npt.NDArray[np.int64],
+    it: npt.NDArray[np.int32],
+    ot: npt.NDArray[np.int32],
+    ct: npt.NDArray[np.int32],
+    ttft: npt.NDArray[np.float64],
+) -> int:
+    """Count rows from `row` on in the two maps (modified); the row reached when one is full."""
+    while row < len(arrival) and has_room(shapes, 2) and has_room(hits, 1):
+        if it[row] > 0:
+            wide = np.uint64(it[row] // IT_STEP)
+            early = 0.0 < ttft[row] < LIMIT_S
+            where = np.uint64(log_bin(ttft[row])) if early else np.uint64(0)
+            if ot[row] > 0:
+                cell = (wide << np.uint64(24) | np.uint64(ot[row] // OT_STEP)) << np.uint64(13)
+                span = completed[row] - arrival[row]
+                if completed[row] != schema.NULL_INT64 and 0 < span < LIMIT_US:
+                    count(shapes, cell | np.uint64(log_bin(span / 1e6)), 1)
+                if early:
+                    count(shapes, cell | np.uint64(1 << 12) | where, 1)
+            if early and ct[row] >= 0:
+                tenth = np.uint64(min(np.int64(ct[row]) * 10 // it[row], 10))
+                count(hits, wide << np.uint64(16) | tenth << np.uint64(12) | where, 1)
+        row += 1
+    return row
+
+
+@dataclass
+class ShapeCell:
+    """shapes, hits: counts by packed key, see above."""
+
+    context: Context
+    shapes: Cells = field(default_factory=Cells)
+    hits: Cells = field(default_factory=Cells)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it reads."""
+        return held(self.context, COLUMNS)
+
+    def update(self, batch: Batch) -> None:
+        """Fold in the next rows."""
+        arrays = (
+            int64(batch, "arrival_us"), int64(batch, "completed_us"), int32(batch, "input_tokens"),
+            int32(batch, "output_tokens"), int32(batch, "cached_tokens"), float64(batch, "ttft_s"),
+        )  # fmt: skip
+        row = 0
+        while (row := _fold(self.shapes.store, self.hits.store, row, *arrays)) < batch.rows:
+            if not has_room(self.shapes.store, 2):
+                self.shapes.grow()
+            if not has_room(self.hits.store, 1):
+                self.hits.grow()
+
+    def merge(self, later: ShapeCell) -> None:
+        """Fold in the adjacent, later slice."""
+        self.shapes.merge(later.shapes)
+        self.hits.merge(later.hits)
+
+    def tables(self) -> list[Table]:
+        """`shape_cell` and `hit_cell`, by the columns from left to right."""
+        return [self._shapes(), self._hits()]
+
+    def _shapes(self) -> Table:
+        keys, counts = self.shapes.sorted()
+        keys = keys.astype(np.int64)
+        columns = {
+            "it_low": (pa.int64(), (keys >> 37) * IT_STEP),
+            "ot_low": (pa.int64(), (keys >> 13 & 0xFFFFFF) * OT_STEP),
+            "metric": (pa.string(), np.array(METRICS, object)[keys >> 12 & 1]),
+            **bin_columns(keys & 0xFFF),
+            "count": (pa.int64(), counts),
+        }
+        return table("shape_cell", columns, SHAPE_DOC)
+
+    def _hits(self) -> Table:
+        keys, counts = self.hits.sorted()
+        keys = keys.astype(np.int64)
+        columns = {
+            "it_low": (pa.int64(), (keys >> 16) * IT_STEP),
+            "hit_tenth": (pa.float64(), (keys >> 12 & 0xF) / 10),
+            **bin_columns(keys & 0xFFF),
+            "count": (pa.int64(), counts),
+        }
+        return table("hit_cell", columns, HIT_DOC)
+
+
+VIEW = View(
+    "shape_cell",
+    COLUMNS,
+    {
+        "shape_cell": ("input_tokens", "output_tokens"),
+        "hit_cell": ("input_tokens", "cached_tokens", "ttft_s"),
+    },
+    ShapeCell,
+)

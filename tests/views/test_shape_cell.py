@@ -1,0 +1,60 @@
+"""`shape_cell` and `hit_cell` against plain Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+
+from tests.reference import balance as slow
+from tests.traces import build, rows_of, traces
+from tests.views.study import as_bytes, bins, study, tables
+
+if TYPE_CHECKING:
+    from servescope.trace import Trace
+
+NAMES = ("shape_cell", "hit_cell")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cells_of_a_seeded_trace(seed: int) -> None:
+    trace = study(seed)
+    made = tables(trace, *NAMES)
+    found = bins(made["shape_cell"].rows(), "it_low", "ot_low", "metric")
+    assert found == slow.shape_cells(rows_of(trace))
+    assert len(found) == 2 * 5 * 4
+    hits = bins(made["hit_cell"].rows(), "it_low", "hit_tenth")
+    assert hits == slow.hit_cells(rows_of(trace))
+    assert {tenth for _, tenth in hits} > {0.0, 1.0}
+
+
+@given(traces(need=("input_tokens", "output_tokens", "cached_tokens", "ttft_s")))
+def test_cells(trace: Trace) -> None:
+    made = tables(trace, *NAMES)
+    assert bins(made["shape_cell"].rows(), "it_low", "ot_low", "metric") == slow.shape_cells(rows_of(trace))
+    assert bins(made["hit_cell"].rows(), "it_low", "hit_tenth") == slow.hit_cells(rows_of(trace))
+
+
+def test_slices_and_threads_give_the_same_bytes() -> None:
+    trace = study(5, cuts=(1, 2, 700, 701, 1500))
+    whole = as_bytes(tables(trace, *NAMES))
+    for rows, threads in ((1, 1), (1, 2), (600, 2)):
+        assert as_bytes(tables(trace, *NAMES, slice_rows=rows, threads=threads)) == whole
+
+
+def test_edges_of_cells_and_of_the_filters() -> None:
+    columns = {
+        "arrival_us": [0] * 4,
+        "input_tokens": [1_999, 2_000, 2**31 - 1, 2_000],
+        "output_tokens": [199, 200, 2**31 - 1, 0],
+        "completed_us": [1_000_000, 300_000_000, 299_999_999, 1_000_000],
+        "cached_tokens": [1_998, 2_000, 2**31 - 1, 200],
+        "ttft_s": [0.5, 300.0, 1.0, 1.0],
+    }
+    made = tables(build(columns), *NAMES)
+    cells = [(r["it_low"], r["ot_low"], r["metric"], r["count"]) for r in made["shape_cell"].rows()]
+    last = ((2**31 - 1) // 2000 * 2000, (2**31 - 1) // 200 * 200)
+    assert cells == [(0, 0, "duration", 1), (0, 0, "ttft", 1), (*last, "duration", 1), (*last, "ttft", 1)]
+    hits = [(r["it_low"], r["hit_tenth"]) for r in made["hit_cell"].rows()]
+    assert hits == [(0, 0.9), (2_000, 0.1), (last[0], 1.0)]
