@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servescope.kernels.histogram import LOG_BINS
-from servescope.kernels.paged import EARLY, PAGE_BINS, Paged, between
+from servescope.kernels.paged import Paged, between
+from servescope.kernels.pages import EARLY, PAGE_BINS
 from tests.reference.paged import SlowPaged
 
 KEYS = 7

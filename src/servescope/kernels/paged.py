@@ -15,164 +15,45 @@ to a page of its own that counts in units of 2^32, so counts are exact up to 2^6
 
 Inside a kernel of one's own, `held.store` is passed as an argument and `add_one(store, key, bin)`
 adds a value; before each, `has_room(store)` must be true, else the kernel returns where it stopped,
-the caller runs `held.grow()` and calls again with the new `held.store`. Slow twin: tests/reference/paged.py.
+the caller runs `held.grow()` and calls again with the new `held.store`. `add_block` adds up to AHEAD
+values at once, faster, and needs `has_room(store, AHEAD)`. Slow twin: tests/reference/paged.py.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from servescope.kernels.histogram import LOG_BINS, REAL_CENTRES, WHOLE_CENTRES
+from servescope.kernels.histogram import REAL_CENTRES, WHOLE_CENTRES
 from servescope.kernels.jit import kernel
+from servescope.kernels.pages import (
+    AHEAD,
+    EARLY,
+    HIGH,
+    LOW,
+    PAGE_BINS,
+    PAGED,
+    PAGES,
+    SMALLEST,
+    USED,
+    Store,
+    add,
+    add_block,
+    add_one,
+    has_room,
+    merge_lists,
+    merge_pages,
+    refill,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+__all__ = ["AHEAD", "Paged", "Store", "add_block", "add_one", "between", "has_room"]
+
 Ints = npt.NDArray[np.int64]
-
-EARLY = 15  # values kept as a list
-PAGED = EARLY + 1  # in place of the list's length: the key has pages
-PAGE_BINS = 16
-PAGES = (LOG_BINS + PAGE_BINS - 1) // PAGE_BINS  # of a key
-MOST_NEW = EARLY + 1  # pages that one added value may need
-SMALLEST = 1 << 6
-USED, LOW, HIGH = 0, 1, 2  # in `Store.facts`
-
-
-class Store(NamedTuple):
-    """The arrays of `Paged`.
-
-    early   uint16[keys, 16]: length of the list or PAGED, then the bins of the list
-    slots   int32[a power of two]: row of a page + 1, 0 where free
-    owners  uint64[rows]: ((key * PAGES) + page) * 2, + 1 where the page counts in units of 2^32
-    counts  uint32[rows, 16]
-    facts   int64[3]: rows used, lowest key with a value, highest key with a value + 1
-    """
-
-    early: npt.NDArray[np.uint16]
-    slots: npt.NDArray[np.int32]
-    owners: npt.NDArray[np.uint64]
-    counts: npt.NDArray[np.uint32]
-    facts: Ints
-
-
-@kernel
-def has_room(store: Store, values: int = 1) -> bool:
-    """Whether so many more values certainly fit."""
-    return bool(store.facts[USED] + values * MOST_NEW <= len(store.owners))
-
-
-@kernel
-def _slot_of(slots: npt.NDArray[np.int32], owners: npt.NDArray[np.uint64], owner: np.uint64) -> np.int64:
-    """The slot of this owner's page, or the free slot where it belongs."""
-    mask = np.uint64(len(slots) - 1)
-    mixed = owner * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= mixed >> np.uint64(32)
-    mixed *= np.uint64(0xFF51AFD7ED558CCD)
-    slot = (mixed ^ (mixed >> np.uint64(29))) & mask
-    while slots[slot] != 0 and owners[slots[slot] - 1] != owner:
-        slot = (slot + np.uint64(1)) & mask
-    return np.int64(slot)
-
-
-@kernel
-def _count(store: Store, owner: np.uint64, place: int, times: np.uint64) -> None:
-    """Add to one bin of a page (made if missing), carrying what a uint32 cannot hold."""
-    slots, owners, counts = store.slots, store.owners, store.counts
-    while times > np.uint64(0):
-        slot = _slot_of(slots, owners, owner)
-        row = np.int64(slots[slot]) - 1
-        if row < 0:
-            row = store.facts[USED]
-            store.facts[USED] = row + 1
-            slots[slot] = row + 1
-            owners[row] = owner
-        total = np.uint64(counts[row, place]) + times
-        counts[row, place] = np.uint32(total & np.uint64(0xFFFFFFFF))
-        times = total >> np.uint64(32)
-        owner |= np.uint64(1)
-
-
-@kernel
-def _owner(key: int, log_bin: int) -> np.uint64:
-    return np.uint64((key * PAGES + log_bin // PAGE_BINS) * 2)
-
-
-@kernel
-def _to_pages(store: Store, key: int) -> None:
-    """Move the list of a key to pages."""
-    early = store.early
-    for at in range(1, early[key, 0] + 1):
-        held = int(early[key, at])
-        _count(store, _owner(key, held), held % PAGE_BINS, np.uint64(1))
-    early[key, 0] = PAGED
-
-
-@kernel
-def add_one(store: Store, key: int, log_bin: int) -> None:
-    """Add a value of this log bin to a key. Changes the store, which must have room."""
-    early, facts = store.early, store.facts
-    facts[LOW] = min(facts[LOW], key)
-    facts[HIGH] = max(facts[HIGH], key + 1)
-    length = np.int64(early[key, 0])
-    if length < EARLY:
-        early[key, length + 1] = log_bin
-        early[key, 0] = length + 1
-        return
-    if length == EARLY:
-        _to_pages(store, key)
-    _count(store, _owner(key, log_bin), log_bin % PAGE_BINS, np.uint64(1))
-
-
-@kernel
-def _add(store: Store, keys: npt.NDArray[np.int64], bins: npt.NDArray[np.int64], row: int) -> int:
-    """Add values from `row` on; the row reached when room ran out."""
-    while row < len(keys) and has_room(store):
-        add_one(store, keys[row], bins[row])
-        row += 1
-    return row
-
-
-@kernel
-def _merge_lists(store: Store, later: Store, key: int) -> int:
-    """Take over the lists of a later store from `key` on; the key reached when room ran out."""
-    early = later.early
-    last = later.facts[HIGH]
-    while key < last:
-        if not has_room(store, 2):  # a list may move to pages: its values and those of the other list
-            return key
-        length = np.int64(early[key, 0])
-        if length == PAGED:
-            if store.early[key, 0] != PAGED:
-                _to_pages(store, key)
-        else:
-            for at in range(1, length + 1):
-                add_one(store, key, int(early[key, at]))
-        key += 1
-    return key
-
-
-@kernel
-def _merge_pages(store: Store, later: Store, row: int) -> int:
-    """Take over the pages of a later store from `row` on; the row reached when room ran out."""
-    while row < later.facts[USED]:
-        if not has_room(store):
-            return row
-        for place in range(PAGE_BINS):
-            _count(store, later.owners[row], place, np.uint64(later.counts[row, place]))
-        row += 1
-    return row
-
-
-@kernel
-def _refill(store: Store) -> None:
-    """Enter all pages into an empty table of slots."""
-    for row in range(store.facts[USED]):
-        slot = _slot_of(store.slots, store.owners, store.owners[row])
-        store.slots[slot] = row + 1
 
 
 @kernel
@@ -321,27 +202,27 @@ class Paged:
         owners[: self.pages] = old.owners[: self.pages]
         counts[: self.pages] = old.counts[: self.pages]
         self.store = Store(old.early, np.zeros(2 * room, np.int32), owners, counts, old.facts)
-        _refill(self.store)
+        refill(self.store)
 
     def add(self, keys: Ints, bins: Ints) -> None:
         """Add values: int64[n] keys (below `self.keys`, not checked) and int64[n] log bins."""
-        row = _add(self.store, keys, bins, 0)
+        row = add(self.store, keys, bins, 0)
         while row < len(keys):
             self.grow()
-            row = _add(self.store, keys, bins, row)
+            row = add(self.store, keys, bins, row)
 
     def merge(self, later: Paged) -> None:
         """Add all values of another; it is not modified."""
         self.reach(later.keys)
         low, high = int(later.store.facts[LOW]), int(later.store.facts[HIGH])
-        key = _merge_lists(self.store, later.store, low)
+        key = merge_lists(self.store, later.store, low)
         while key < high:
             self.grow()
-            key = _merge_lists(self.store, later.store, key)
-        row = _merge_pages(self.store, later.store, 0)
+            key = merge_lists(self.store, later.store, key)
+        row = merge_pages(self.store, later.store, 0)
         while row < later.pages:
             self.grow()
-            row = _merge_pages(self.store, later.store, row)
+            row = merge_pages(self.store, later.store, row)
         self.store.facts[LOW] = min(self.store.facts[LOW], low)
         self.store.facts[HIGH] = max(self.store.facts[HIGH], high)
 
