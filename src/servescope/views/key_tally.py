@@ -12,7 +12,7 @@ import pyarrow as pa
 from servescope import schema
 from servescope.kernels.histogram import log_bin
 from servescope.kernels.jit import kernel
-from servescope.kernels.paged import Paged, Store, add_one, has_room
+from servescope.kernels.runs import Runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,34 +49,17 @@ def shapes_of(
 
 
 @kernel
-def _fold(
-    sums: Words,
-    span: Ints,
-    inputs: Store,
-    outputs: Store,
-    row: int,
-    keys: npt.NDArray[np.int32],
-    shape: Ints,
-    it_bin: Ints,
-    ot_bin: Ints,
-    hit: Ints,
-) -> int:
-    """Count rows from `row` on (all but keys are modified); the row reached when a store is full."""
-    while row < len(keys) and has_room(inputs) and has_room(outputs):
-        key = keys[row]
+def _fold(sums: Words, span: Ints, keys: npt.NDArray[np.int32], shape: Ints, hit: Ints) -> None:
+    """Add up rows in sums and span, both modified; see `KeyTally`."""
+    for i in range(len(keys)):
+        key = keys[i]
         if key >= 0:
             span[0] = min(span[0], key)
             span[1] = max(span[1], key + 1)
-            sums[key, N_SHAPE] += np.uint64(shape[row])
-            if it_bin[row] >= 0:
-                add_one(inputs, key, it_bin[row])
-            if ot_bin[row] >= 0:
-                add_one(outputs, key, ot_bin[row])
-            if hit[row] >= 0:
+            sums[key, N_SHAPE] += np.uint64(shape[i])
+            if hit[i] >= 0:
                 sums[key, N_HIT] += np.uint64(1)
-                sums[key, HIT_SUM] += np.uint64(hit[row])
-        row += 1
-    return row
+                sums[key, HIT_SUM] += np.uint64(hit[i])
 
 
 @dataclass
@@ -92,26 +75,21 @@ class KeyTally:
     keys: int
     sums: Words = field(init=False)
     span: Ints = field(default_factory=lambda: np.array([2**62, 0], np.int64))
-    inputs: Paged = field(init=False)
-    outputs: Paged = field(init=False)
+    inputs: Runs = field(default_factory=Runs)
+    outputs: Runs = field(default_factory=Runs)
 
     def __post_init__(self) -> None:
         self.sums = np.zeros((self.keys, 3), np.uint64)
-        self.inputs, self.outputs = Paged(self.keys), Paged(self.keys)
 
     def add(self, keys: npt.NDArray[np.int32], values: tuple[Ints, Ints, Ints, Ints]) -> None:
         """Count rows: int32[rows] keys (negative: left out) and what `shapes_of` says of them."""
-        row = 0
-        while True:
-            row = _fold(self.sums, self.span, self.inputs.store, self.outputs.store, row, keys, *values)
-            if row == len(keys):
-                return
-            for paged in (self.inputs, self.outputs):
-                if not has_room(paged.store):
-                    paged.grow()
+        shape, it_bin, ot_bin, hit = values
+        _fold(self.sums, self.span, keys, shape, hit)
+        self.inputs.add(keys, it_bin)
+        self.outputs.add(keys, ot_bin)
 
     def merge(self, later: KeyTally) -> None:
-        """Add the counts of another. Changes this one."""
+        """Add the counts of another, which is used up. Changes this one."""
         low, high = int(later.span[0]), int(later.span[1])
         if low < high:
             self.sums[low:high] += later.sums[low:high]
@@ -125,15 +103,15 @@ class KeyTally:
         has  "it", "ot", "ct": whether the source states them
         """
         medians = {}
-        for name, paged in (("it", self.inputs), ("ot", self.outputs)):
-            values = paged.quantiles((0.5,), whole=True)[:, 0]
+        for name, held in (("it", self.inputs), ("ot", self.outputs)):
+            values = held.quantile(0.5, self.keys, whole=True)
             medians[name] = (pa.float64(), pa.array(values, mask=np.isnan(values)))
+        hits = self.sums[:, HIT_SUM] / 2.0**HIT_BITS
         unknown = pa.nulls(self.keys)
-        hits = has["it"] and has["ct"]
         return {
             "n_shape": (pa.int64(), self.sums[:, N_SHAPE].astype(np.int64)),
             "it_median": medians["it"],
             "ot_median": medians["ot"],
             "n_hit": (pa.int64(), self.sums[:, N_HIT].astype(np.int64)),
-            "hit_sum": (pa.float64(), self.sums[:, HIT_SUM] / 2.0**HIT_BITS if hits else unknown),
+            "hit_sum": (pa.float64(), hits if has["it"] and has["ct"] else unknown),
         }

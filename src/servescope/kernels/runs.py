@@ -1,0 +1,270 @@
+"""Log histograms of very many keys in few bytes: sorted runs of coded bins, merged eight at a time.
+
+Values are buffered, sorted and coded as a run; runs of a like size are merged as they pile up, as in a
+log-structured merge tree. So memory is read and written in order, where a table of pages pays several cache
+misses a value, and a value of a rarely seen key takes 1 to 2 bytes instead of most of a page.
+
+    held = Runs()
+    held.add(keys, bins)        # int32[n] keys, int64[n] bins from `histogram.log_bin`
+    held.merge(later)           # takes over the runs of another; any order gives the same counts
+    held.quantile(0.5, keys)    # float64[keys], NaN where a key has no value
+
+A run is uint8[n]: for each key, ascending, its distance from the key before (the first from -1), then its
+bins, then 0. A bin is its distance from the bin before (the first from -1), doubled, plus 1 if a count
+follows; else the count is 1. All numbers are LEB128, and none but the end is 0. Slow twin: tests/reference/runs.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from servescope.kernels.histogram import REAL_CENTRES, WHOLE_CENTRES
+from servescope.kernels.jit import kernel
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+Values = npt.NDArray[np.uint64]
+
+CHUNK = 1 << 19  # values that are sorted at once
+FAN = 8  # runs of a level that are merged into one of the next
+BIN_BITS = 12  # a bin is below LOG_BINS = 2,501
+NO_KEY = 2**62
+WORST_BYTES = 12  # of one value: key 5, bin 2, count 4, end 1
+
+
+@kernel
+def _put(out: Bytes, at: int, number: int) -> int:
+    """Write a number above 0 at `at`; where it ends."""
+    while number >= 0x80:
+        out[at] = np.uint8(number & 0x7F | 0x80)
+        number >>= 7
+        at += 1
+    out[at] = np.uint8(number)
+    return at + 1
+
+
+@kernel
+def _get(run: Bytes, at: int) -> tuple[int, int]:
+    """The number at `at`, and where it ends."""
+    number = shift = 0
+    while run[at] >= 0x80:
+        number |= int(np.int64(run[at]) & 0x7F) << shift
+        shift += 7
+        at += 1
+    return number | int(np.int64(run[at])) << shift, at + 1
+
+
+@kernel
+def _coded(values: Values) -> npt.NDArray[np.uint8]:
+    """The run of sorted values, uint64[n]: key << BIN_BITS | bin."""
+    out = np.empty(WORST_BYTES * len(values), np.uint8)
+    at, i, last_key = 0, 0, -1
+    while i < len(values):
+        key = int(np.int64(values[i] >> np.uint64(BIN_BITS)))
+        at = _put(out, at, key - last_key)
+        last_key, last_bin = key, -1
+        while i < len(values) and np.int64(values[i] >> np.uint64(BIN_BITS)) == key:
+            first = i
+            while i < len(values) and values[i] == values[first]:
+                i += 1
+            here = int(np.int64(values[first] & np.uint64((1 << BIN_BITS) - 1)))
+            times = i - first
+            at = _put(out, at, (here - last_bin) << 1 | (times > 1))
+            if times > 1:
+                at = _put(out, at, times)
+            last_bin = here
+        out[at] = 0
+        at += 1
+    return out[:at].copy()
+
+
+@kernel
+def _add_bins(run: Bytes, at: int, counts: Ints, low: int, high: int) -> tuple[int, int, int]:
+    """Add a key's bins from `at` on to counts; where they end, and the lowest and the highest bin + 1."""
+    here = -1
+    while run[at] != 0:
+        code, at = _get(run, at)
+        here += code >> 1
+        times = 1
+        if code & 1:
+            times, at = _get(run, at)
+        counts[here] += times
+        low = min(low, here)
+        high = max(high, here + 1)
+    return at + 1, low, high
+
+
+@kernel
+def _put_bins(out: Bytes, at: int, counts: Ints, low: int, high: int) -> int:
+    """Write the bins of a key and set them to 0; where they end."""
+    last = -1
+    for here in range(low, high):
+        times = int(counts[here])
+        if times:
+            at = _put(out, at, (here - last) << 1 | (times > 1))
+            if times > 1:
+                at = _put(out, at, times)
+            last = here
+            counts[here] = 0
+    out[at] = 0
+    return at + 1
+
+
+@kernel
+def _next_key(run: Bytes, at: int, end: int, key: int) -> tuple[int, int]:
+    """The key after `key`, NO_KEY at the end, and where its bins begin."""
+    if at >= end:
+        return NO_KEY, at
+    distance, at = _get(run, at)
+    return key + distance, at
+
+
+@kernel
+def _merged(runs: Bytes, edges: Ints) -> npt.NDArray[np.uint8]:
+    """One run of several; run i is runs[edges[i]:edges[i + 1]]."""
+    many = len(edges) - 1
+    keys, places = np.full(many, -1, np.int64), edges[:-1].copy()
+    for i in range(many):
+        keys[i], places[i] = _next_key(runs, places[i], edges[i + 1], -1)
+    out = np.empty(len(runs), np.uint8)
+    counts = np.zeros(1 << BIN_BITS, np.int64)
+    at, last = 0, -1
+    while True:
+        key, first, shared = NO_KEY, 0, 0
+        for i in range(many):
+            if keys[i] < key:
+                key, first, shared = int(keys[i]), i, 1
+            elif keys[i] == key:
+                shared += 1
+        if key == NO_KEY:
+            return out[:at].copy()
+        at = _put(out, at, key - last)
+        last = key
+        if shared == 1:
+            place = places[first]
+            while runs[place] != 0:
+                out[at] = runs[place]
+                at += 1
+                place += 1
+            out[at] = 0
+            at += 1
+            keys[first], places[first] = _next_key(runs, place + 1, edges[first + 1], key)
+            continue
+        low, high = 1 << BIN_BITS, 0
+        for i in range(first, many):
+            if keys[i] == key:
+                place, low, high = _add_bins(runs, places[i], counts, low, high)
+                keys[i], places[i] = _next_key(runs, place, edges[i + 1], key)
+        at = _put_bins(out, at, counts, low, high)
+
+
+@kernel
+def _quantile(run: Bytes, q: float, centres: npt.NDArray[np.float64], keys: int) -> npt.NDArray[np.float64]:
+    """Quantile of every key by the rule of `histogram.quantile`: float64[keys]."""
+    found = np.full(keys, np.nan)
+    counts = np.zeros(1 << BIN_BITS, np.int64)
+    key, at = _next_key(run, 0, len(run), -1)
+    while key != NO_KEY:
+        at, low, high = _add_bins(run, at, counts, 1 << BIN_BITS, 0)
+        n = counts[low:high].sum()
+        exact = (n - 1) * q
+        rank = np.int64(exact)
+        here, upto = low, counts[low]
+        while upto <= rank:
+            here += 1
+            upto += counts[here]
+        after = here
+        while upto <= min(rank + 1, n - 1):
+            after += 1
+            upto += counts[after]
+        found[key] = centres[here] + (exact - rank) * (centres[after] - centres[here])
+        counts[low:high] = 0
+        key, at = _next_key(run, at, len(run), key)
+    return found
+
+
+@kernel
+def _buffer(
+    pending: Values, filled: int, keys: npt.NDArray[np.int32], bins: Ints, row: int
+) -> tuple[int, int]:
+    """Append values from `row` on until the buffer is full: values held, row reached."""
+    while row < len(keys) and filled < len(pending):
+        if keys[row] >= 0 and bins[row] >= 0:
+            pending[filled] = np.uint64(np.int64(keys[row]) << BIN_BITS | bins[row])
+            filled += 1
+        row += 1
+    return filled, row
+
+
+class Runs:
+    """Log histograms by key, see the module. Changed by `add`, `merge`, `compact`.
+
+    levels   runs by level, fewer than FAN at each
+    pending  uint64[CHUNK], values not yet in a run, the first `filled` of them
+    """
+
+    def __init__(self) -> None:
+        self.levels: list[list[Bytes]] = [[]]
+        self.pending: Values = np.zeros(0, np.uint64)
+        self.filled = 0
+
+    def add(self, keys: npt.NDArray[np.int32], bins: Ints) -> None:
+        """Add values: int32[n] keys and int64[n] log bins; where either is negative, there is none."""
+        row = 0
+        while row < len(keys):
+            if not len(self.pending):
+                self.pending = np.empty(CHUNK, np.uint64)
+            self.filled, row = _buffer(self.pending, self.filled, keys, bins, row)
+            if self.filled == len(self.pending):
+                self.flush()
+
+    def flush(self) -> None:
+        """Make a run of the values that wait."""
+        if self.filled:
+            values, self.pending, self.filled = self.pending[: self.filled], np.zeros(0, np.uint64), 0
+            values.sort()
+            self._enter(_coded(values), 0)
+
+    def merge(self, later: Runs) -> None:
+        """Take over all values of another, which is used up."""
+        later.flush()
+        for level, runs in enumerate(later.levels):
+            while runs:
+                self._enter(runs.pop(), level)
+
+    def compact(self) -> Bytes:
+        """The one run of everything."""
+        self.flush()
+        runs = [run for level in self.levels for run in level]
+        self.levels = [[] for _ in self.levels]
+        whole = _together(runs)
+        self.levels[-1].append(whole)
+        return whole
+
+    def quantile(self, q: float, keys: int, *, whole: bool = False) -> npt.NDArray[np.float64]:
+        """Quantile q (0 … 1) of keys 0 … keys - 1: float64[keys]; whole: the values are whole numbers."""
+        return _quantile(self.compact(), q, WHOLE_CENTRES if whole else REAL_CENTRES, keys)
+
+    def __getstate__(self) -> dict[str, object]:
+        """What is stored: runs alone, so that no half-filled buffer is."""
+        self.flush()
+        return self.__dict__
+
+    def _enter(self, run: Bytes, level: int) -> None:
+        while len(self.levels) <= level:
+            self.levels.append([])
+        self.levels[level].append(run)
+        if len(self.levels[level]) == FAN:
+            runs, self.levels[level] = self.levels[level], []
+            self._enter(_together(runs), level + 1)
+
+
+def _together(runs: list[Bytes]) -> Bytes:
+    """One run of several, which are dropped from the list as soon as they are copied."""
+    if len(runs) == 1:
+        return runs.pop()
+    edges = np.cumsum([0, *(len(run) for run in runs)])
+    joined = np.concatenate(runs) if runs else np.zeros(0, np.uint8)
+    runs.clear()
+    return _merged(joined, edges)
