@@ -6,10 +6,11 @@ the formats know Arrow; everything that computes sees `Batch`, which is plain ar
 
 from __future__ import annotations
 
+import builtins
 import itertools
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import numpy as np
@@ -17,11 +18,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from servescope import schema
+from servescope.kernels.texts import Texts
 from servescope.ledger import Ledger, Rejects
 from servescope.units import NS_PER_US
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    Each = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 
 NO_BLOCKS = np.zeros(0, np.uint64)
 
@@ -128,6 +132,39 @@ class Part(Protocol):
         ...
 
 
+@dataclass
+class Category:
+    """The texts of a category column by code, and how many rows have each. Changed by `add`.
+
+    texts  by order of first appearance
+    rows   int64[texts]
+    """
+
+    texts: Texts = field(default_factory=Texts)
+    rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def add(self, texts: pa.Array, counts: npt.NDArray[np.int64]) -> None:
+        """Count rows: Arrow strings and int64[n] rows of each; texts without rows are left out."""
+        used = counts > 0
+        codes = self.texts.add(*_buffers(texts), used)[used]
+        if len(self.texts) > len(self.rows):
+            room = max(len(self.texts), 2 * len(self.rows))
+            self.rows = np.concatenate([self.rows, np.zeros(room - len(self.rows), np.int64)])
+        self.rows[codes] += counts[used]
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Rows by code, int64[texts]."""
+        return self.rows[: len(self.texts)]
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The texts by code, once all are known."""
+        ends = self.texts.ends
+        raw = self.texts.data.tobytes()
+        return [raw[low:high].decode() for low, high in itertools.pairwise(ends.tolist())]
+
+
 @dataclass(frozen=True)
 class Trace:
     """A time-ordered request trace. Never modified; `batches` may be called many times.
@@ -156,26 +193,50 @@ class Trace:
         return column in self.meta.columns
 
     @cached_property
-    def _categories(self) -> dict[str, dict[str, int]]:
+    def _categories(self) -> dict[str, Category]:
         return {}
 
-    def codes(self, column: str) -> dict[str, int]:
-        """Text -> dense code of a category column, by first part and place of appearance.
+    def survey(self, columns: Sequence[str], *, each: Each = builtins.map) -> None:
+        """Fix the codes of category columns: reads them once, those already known not again.
 
-        The first call for a column reads that column once (the prologue of a scan). Call it
-        before slices are scanned on threads.
+        each  runs a function over part numbers and yields what it returns, in their order
+
+        Call it, `codes` or `names` before slices are scanned on threads.
         """
-        if column not in self._categories:
-            table: dict[str, int] = {}
-            for part in self.parts if self.has(column) else ():
-                for chunk in part.arrow([column]).column(0).chunks:
-                    _extend(table, chunk)
-            self._categories[column] = table
+        new = [name for name in columns if name not in self._categories]
+        held = [name for name in new if self.has(name)]
+        for name in new:
+            self._categories[name] = Category()
+        if held:
+            self._read_categories(held, 0, each)
+
+    def survey_rest(self, known: dict[str, Category], parts: int, *, each: Each = builtins.map) -> None:
+        """As `survey` for columns whose first `parts` parts were surveyed in an earlier run."""
+        self._categories.update(known)
+        self._read_categories([name for name in known if self.has(name)], parts, each)
+
+    def _read_categories(self, columns: Sequence[str], first: int, each: Each) -> None:
+        def look(index: int) -> dict[str, list[tuple[pa.Array, npt.NDArray[np.int64]]]]:
+            table = self.parts[index].arrow(columns)
+            return {name: [_counted(chunk) for chunk in table.column(name).chunks] for name in columns}
+
+        for found in each(look, range(first, len(self.parts))) if columns else ():
+            for name, chunks in found.items():
+                for texts, counts in chunks:
+                    self._categories[name].add(texts, counts)
+
+    def category(self, column: str) -> Category:
+        """The texts of a category column and how many rows have each; see `survey`."""
+        self.survey([column])
         return self._categories[column]
+
+    def codes(self, column: str) -> dict[str, int]:
+        """Text -> dense code of a category column, by first part and place of appearance."""
+        return {text: code for code, text in enumerate(self.names(column))}
 
     def names(self, column: str) -> list[str]:
         """Texts of a category column by code."""
-        return list(self.codes(column))
+        return self.category(column).names
 
     def arrow(self, columns: Sequence[str] = schema.NAMES) -> Iterator[pa.Table]:
         """The named columns as Arrow tables, one a part, in time order."""
@@ -187,7 +248,7 @@ class Trace:
         stop = len(self.parts) if last is None else last
         for index in range(first, stop):
             table = self.parts[index].arrow(columns)
-            yield to_batch(table, self.starts[index], {c: self.codes(c) for c in _coded(columns)})
+            yield to_batch(table, self.starts[index], {c: self.category(c) for c in _coded(columns)})
 
     def with_meta(self, **changes: object) -> Trace:
         """The same rows with other metadata."""
@@ -199,29 +260,36 @@ def _coded(columns: Sequence[str]) -> list[str]:
     return [name for name in columns if name in schema.CATEGORIES]
 
 
-def _used(chunk: pa.DictionaryArray) -> npt.NDArray[np.int64]:
+def _counted(chunk: pa.DictionaryArray) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """The dictionary of a chunk, and how many rows have each of its texts."""
     indices = chunk.indices.drop_null().to_numpy(zero_copy_only=False)
-    seen = np.zeros(len(chunk.dictionary), np.bool_)
-    seen[indices] = True
-    return np.flatnonzero(seen)
+    counts = np.bincount(indices, minlength=len(chunk.dictionary))
+    if chunk.dictionary.null_count:
+        counts[chunk.dictionary.is_null().to_numpy(zero_copy_only=False)] = 0
+    return chunk.dictionary, counts
 
 
-def _extend(table: dict[str, int], chunk: pa.DictionaryArray) -> None:
-    for text in chunk.dictionary.take(pa.array(_used(chunk))).to_pylist():
-        table.setdefault(text, len(table))
+def _buffers(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+    """Bytes and offsets of an Arrow string array; a null has none."""
+    _, ends, data = texts.buffers()
+    if ends is None or not len(texts):
+        return np.zeros(0, np.uint8), np.zeros(len(texts) + 1, np.int32)
+    offsets = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8), offsets
 
 
-def _category_codes(column: pa.ChunkedArray, table: dict[str, int]) -> npt.NDArray[np.int32]:
+def _category_codes(column: pa.ChunkedArray, category: Category) -> npt.NDArray[np.int32]:
     pieces = [np.zeros(0, np.int32)]
     for chunk in column.chunks:
-        # one more entry: a null index is filled with the dictionary's length and maps to null
-        texts = chunk.dictionary.to_pylist()
-        mapping = np.array(
-            [*(table.get(text, schema.NULL_CODE) for text in texts), schema.NULL_CODE], np.int32
-        )
-        indices = chunk.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
-        pieces.append(mapping[indices])
-    return np.concatenate(pieces)
+        # one more entry: a null index maps to it
+        mapping = np.append(category.texts.find(*_buffers(chunk.dictionary)), np.int32(schema.NULL_CODE))
+        if chunk.dictionary.null_count:
+            mapping[:-1][chunk.dictionary.is_null().to_numpy(zero_copy_only=False)] = schema.NULL_CODE
+        indices = chunk.indices
+        if indices.null_count:
+            indices = indices.fill_null(len(chunk.dictionary))
+        pieces.append(mapping[indices.to_numpy(zero_copy_only=False)])
+    return pieces[1] if len(pieces) == 2 else np.concatenate(pieces)
 
 
 def _plain(column: pa.ChunkedArray, spec: schema.Column) -> npt.NDArray[np.generic]:
@@ -232,12 +300,12 @@ def _plain(column: pa.ChunkedArray, spec: schema.Column) -> npt.NDArray[np.gener
     return column.to_numpy().astype(spec.dtype, copy=False)  # type: ignore[no-any-return]
 
 
-def to_batch(table: pa.Table, start: int, categories: dict[str, dict[str, int]]) -> Batch:
+def to_batch(table: pa.Table, start: int, categories: dict[str, Category]) -> Batch:
     """Arrays of a table of canonical columns.
 
     table       canonical Arrow types; text columns are left out of the batch
     start       `request_id` of its first row
-    categories  column -> text -> code, for every category column of the table
+    categories  of every category column of the table; a text that is not in it reads as null
     """
     arrays: dict[str, npt.NDArray[np.generic]] = {}
     blocks: dict[str, npt.NDArray[np.generic]] = {}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from servescope import schema
+from servescope.engine import local
 from servescope.errors import unknown_name
 from servescope.views.sketch import Context, ViewOptions
 
@@ -21,14 +23,16 @@ READS_HIGHLIGHTS = {"value_hist", "pair_gap"}  # tables
 READS_BALANCE = {"instance_minute", "load_latency_cell", "user_hour", "user_hour_instance"}
 
 
-def prologue(trace: Trace, views: Sequence[View], options: ViewOptions) -> Context:
+def prologue(trace: Trace, views: Sequence[View], options: ViewOptions, *, threads: int = 1) -> Context:
     """The context of a scan by these views.
 
-    Reads the category columns that they need, and the last arrival. Raises UsageError for a
+    Reads the category columns that they need, once, and the last arrival. Raises UsageError for a
     highlighted or balance model that the trace does not have.
     """
     wanted = {name for view in views for name in view.columns if trace.has(name)}
-    texts = {name: trace.names(name) for name in schema.CATEGORIES if name in wanted}
+    categories = [name for name in schema.CATEGORIES if name in wanted]
+    trace.survey(categories, each=partial(local.map, threads=threads))
+    texts = {name: trace.names(name) for name in categories}
     tables = {name for view in views for name in view.tables} if "model" in texts else set()
     chosen = {"highlights": READS_HIGHLIGHTS & tables, "lb_models": READS_BALANCE & tables}
     codes = _models(trace, {name: getattr(options, name) for name, readers in chosen.items() if readers})
@@ -57,8 +61,5 @@ def _models(trace: Trace, chosen: dict[str, tuple[str, ...]]) -> dict[str, tuple
 
 
 def _heaviest(trace: Trace) -> tuple[int, ...]:
-    counts = np.zeros(len(trace.codes("model")) + 1, np.int64)
-    for batch in trace.batches(["model"]):
-        counts += np.bincount(batch["model"].astype(np.int64) + 1, minlength=len(counts))
-    heaviest = np.argsort(-counts[1:], kind="stable")[:HIGHLIGHTS]
+    heaviest = np.argsort(-trace.category("model").counts, kind="stable")[:HIGHLIGHTS]
     return tuple(int(code) for code in heaviest)

@@ -112,12 +112,13 @@ def run_views(
     begun = time.perf_counter()
     wanted, notes = _wanted(trace, names)
     chosen = list({view.name: view for view in wanted.values()}.values())
-    context = prologue(trace, chosen, options or ViewOptions())
+    threads = threads or os.cpu_count() or 1
+    context = prologue(trace, chosen, options or ViewOptions(), threads=threads)
     for view in chosen:
         notes += view.notes(context)
     notes += _filter_notes(trace, chosen)
     made = {}
-    for sketch in _scan(trace, context, chosen, threads or os.cpu_count() or 1, progress).values():
+    for sketch in _scan(trace, context, chosen, threads, progress).values():
         made.update({table.name: table for table in sketch.tables()})
     seconds = time.perf_counter() - begun
     timing: dict[str, int | float] = {
