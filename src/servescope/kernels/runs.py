@@ -11,7 +11,9 @@ misses a value, and a value of a rarely seen key takes 1 to 2 bytes instead of m
 
 A run is uint8[n]: for each key, ascending, its distance from the key before (the first from -1), then its
 bins, then 0. A bin is its distance from the bin before (the first from -1), doubled, plus 1 if a count
-follows; else the count is 1. All numbers are LEB128, and none but the end is 0. Slow twin: tests/reference/runs.py.
+follows; else the count is 1. All numbers are LEB128, and none but the end is 0.
+
+Slow twin: tests/reference/runs.py.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ VIEWS: dict[str, str] = {
     "load_latency_cell": "servescope.views.balance",
     "user_hour": "servescope.views.balance",
     "user_hour_instance": "servescope.views.balance",
+    "window_rank": "servescope.views.window_rank",
     "block_reuse": "servescope.views.blocks",
     "reuse_ceiling": "servescope.views.blocks",
     "hit_rates": "servescope.views.blocks",

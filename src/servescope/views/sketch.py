@@ -28,6 +28,10 @@ class ViewOptions:
     lb_models   texts of the models of the balance views; () = the top 3 by requests
     lb_window_days, raster_user_days, raster_model_days
                 half-open windows in days of the trace clock; None = the last 59, 37, 61 days
+    raster_user_ranks, raster_model_ranks
+                ranks in `window_rank` of the users and models whose requests `raster_rows` holds
+    raster_models
+                texts of such models, in place of their ranks
     rows        folder for row slices; "" = none are written
     """
 
@@ -37,6 +41,9 @@ class ViewOptions:
     lb_window_days: tuple[float, float] | None = None
     raster_user_days: tuple[float, float] | None = None
     raster_model_days: tuple[float, float] | None = None
+    raster_user_ranks: tuple[int, ...] = (1, 10)
+    raster_model_ranks: tuple[int, ...] = (1, 10)
+    raster_models: tuple[str, ...] = ()
     rows: str = ""
 
 

@@ -1,0 +1,105 @@
+"""`window_rank`: users and models by requests inside the raster windows, from which rasters are picked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from servescope.kernels.cells import Cells, Store, count, has_room
+from servescope.kernels.jit import kernel
+from servescope.tables import coded_texts, table
+from servescope.views.sketch import TIMES, Context, View, held, int32, int64
+from servescope.views.windows import Window, window_us
+
+if TYPE_CHECKING:
+    from servescope.result import Table
+    from servescope.trace import Batch
+
+COLUMNS = ("arrival_us", "user", "model")
+KINDS = ("user", "model")
+USER_DAYS, MODEL_DAYS = 37.0, 61.0
+DOC = (
+    "Users (kind user) and models (kind model) by requests with both known inside the raster window of their "
+    "kind: the last 37 and 61 days unless chosen. distinct: models of the user, user keys of the model. "
+    "rank: from 1, ties in the order of the names."
+)
+
+
+def raster_windows(context: Context) -> tuple[Window, Window]:
+    """The windows of users' and of models' rasters, in arrivals."""
+    options = context.options
+    return (
+        window_us(context, options.raster_user_days, USER_DAYS, "raster_user_days"),
+        window_us(context, options.raster_model_days, MODEL_DAYS, "raster_model_days"),
+    )
+
+
+@kernel
+def _fold(pairs: Store, row: int, end: int, user: npt.NDArray[np.int32], model: npt.NDArray[np.int32]) -> int:
+    """Count pairs of rows from `row` up to before `end` (modified); the row reached when full."""
+    while row < end and has_room(pairs, 1):
+        if user[row] >= 0 and model[row] >= 0:
+            count(pairs, np.uint64(user[row]) << np.uint64(32) | np.uint64(model[row]), 1)
+        row += 1
+    return row
+
+
+@dataclass
+class WindowRank:
+    """pairs: of either window, requests by user << 32 | model."""
+
+    context: Context
+    windows: tuple[Window, Window] = field(init=False)
+    pairs: tuple[Cells, Cells] = field(default_factory=lambda: (Cells(), Cells()))
+
+    def __post_init__(self) -> None:
+        self.windows = raster_windows(self.context)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it reads."""
+        return held(self.context, COLUMNS)
+
+    def update(self, batch: Batch) -> None:
+        """Fold in the next rows."""
+        arrival, user, model = int64(batch, "arrival_us"), int32(batch, "user"), int32(batch, "model")
+        for window, pairs in zip(self.windows, self.pairs, strict=True):
+            row, end = (int(at) for at in np.searchsorted(arrival, window))
+            while (row := _fold(pairs.store, row, end, user, model)) < end:
+                pairs.grow()
+
+    def merge(self, later: WindowRank) -> None:
+        """Fold in the adjacent, later slice."""
+        for own, other in zip(self.pairs, later.pairs, strict=True):
+            own.merge(other)
+
+    def tables(self) -> list[Table]:
+        """`window_rank`: users by rank, then models by rank."""
+        ranked = [self._ranked(at) for at in range(2)]
+        columns: dict[str, tuple[pa.DataType, Any]] = {
+            "kind": (pa.string(), np.repeat(np.array(KINDS, object), [len(r[1]) for r in ranked])),
+            "name": (pa.string(), pa.chunked_array([names.cast(pa.string()) for names, _, _ in ranked])),
+            "rank": (pa.int64(), np.concatenate([np.arange(1, len(r[1]) + 1) for r in ranked])),
+            "requests": (pa.int64(), np.concatenate([r[1] for r in ranked])),
+            "distinct": (pa.int64(), np.concatenate([r[2] for r in ranked])),
+        }
+        return [table("window_rank", columns, DOC)]
+
+    def _ranked(self, kind: int) -> tuple[Any, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Names, requests and distinct others of the users (0) or models (1) in their window, by rank."""
+        texts = self.context.texts.get(KINDS[kind], ())
+        keys, counts = self.pairs[kind].sorted()
+        codes = (keys >> np.uint64(32) if kind == 0 else keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        requests, distinct = np.zeros((2, len(texts)), np.int64)
+        np.add.at(requests, codes, counts)
+        np.add.at(distinct, codes, 1)
+        met = np.flatnonzero(requests).tolist()
+        order = np.array(sorted(met, key=lambda code: (-requests[code], texts[code])), np.int64)
+        return coded_texts(order, texts)[1], requests[order], distinct[order]
+
+
+VIEW = View("window_rank", COLUMNS, {"window_rank": (TIMES, "user", "model")}, WindowRank)
