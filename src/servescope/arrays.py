@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -68,6 +69,14 @@ class ArrayPart:
         wanted = [name for name in schema.NAMES if name in set(columns)]
         arrays = [self._column(name) for name in wanted]
         return pa.table(arrays, schema=schema.arrow_schema(wanted))
+
+    def fingerprint(self) -> str:
+        """See `trace.Part.fingerprint`: a digest of all values and texts."""
+        table = self.arrow(self.columns.present())
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(table)
+        return hashlib.sha256(sink.getvalue()).hexdigest()
 
     def _column(self, name: str) -> pa.Array:
         spec = schema.BY_NAME[name]

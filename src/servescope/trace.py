@@ -131,6 +131,10 @@ class Part(Protocol):
         """
         ...
 
+    def fingerprint(self) -> str:
+        """A text that differs where the rows differ, so that a later run can know them again."""
+        ...
+
 
 @dataclass
 class Category:
@@ -146,7 +150,7 @@ class Category:
     def add(self, texts: pa.Array, counts: npt.NDArray[np.int64]) -> None:
         """Count rows: Arrow strings and int64[n] rows of each; texts without rows are left out."""
         used = counts > 0
-        codes = self.texts.add(*_buffers(texts), used)[used]
+        codes = self.texts.add(*text_buffers(texts), used)[used]
         if len(self.texts) > len(self.rows):
             room = max(len(self.texts), 2 * len(self.rows))
             self.rows = np.concatenate([self.rows, np.zeros(room - len(self.rows), np.int64)])
@@ -269,7 +273,7 @@ def _counted(chunk: pa.DictionaryArray) -> tuple[pa.Array, npt.NDArray[np.int64]
     return chunk.dictionary, counts
 
 
-def _buffers(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+def text_buffers(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
     """Bytes and offsets of an Arrow string array; a null has none."""
     _, ends, data = texts.buffers()
     if ends is None or not len(texts):
@@ -282,7 +286,7 @@ def _category_codes(column: pa.ChunkedArray, category: Category) -> npt.NDArray[
     pieces = [np.zeros(0, np.int32)]
     for chunk in column.chunks:
         # one more entry: a null index maps to it
-        mapping = np.append(category.texts.find(*_buffers(chunk.dictionary)), np.int32(schema.NULL_CODE))
+        mapping = np.append(category.texts.find(*text_buffers(chunk.dictionary)), np.int32(schema.NULL_CODE))
         if chunk.dictionary.null_count:
             mapping[:-1][chunk.dictionary.is_null().to_numpy(zero_copy_only=False)] = schema.NULL_CODE
         indices = chunk.indices

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servescope.kernels.texts import MISSING, Texts
-from servescope.trace import _buffers
+from servescope.trace import text_buffers
 
 TEXTS = st.lists(st.text(alphabet="ab@é\0", max_size=20), max_size=40)
 
@@ -23,10 +23,10 @@ def test_codes_are_those_of_a_dict(
     for texts, random in pieces:
         used = np.array([random.random() < 0.7 for _ in texts], np.bool_)  # type: ignore[attr-defined]
         array = pa.array(["lead"] * cut + texts, pa.string()).slice(cut)
-        codes = held.add(*_buffers(array), used)
+        codes = held.add(*text_buffers(array), used)
         for text, code, one in zip(texts, codes.tolist(), used.tolist(), strict=True):
             assert code == (slow.setdefault(text, len(slow)) if one else MISSING)
-    found = held.find(*_buffers(pa.array(asked, pa.string())))
+    found = held.find(*text_buffers(pa.array(asked, pa.string())))
     assert found.tolist() == [slow.get(text, MISSING) for text in asked]
     edges = held.ends.tolist()
     raw = held.data.tobytes()
@@ -36,6 +36,6 @@ def test_codes_are_those_of_a_dict(
 def test_many_texts_of_equal_starts() -> None:
     texts = [f"00000000-{i:09d}@{i % 3}" for i in range(20_000)]
     held = Texts()
-    assert held.add(*_buffers(pa.array(texts, pa.string()))).tolist() == list(range(20_000))
-    assert held.find(*_buffers(pa.array(texts[::-1], pa.string()))).tolist() == list(range(20_000))[::-1]
+    assert held.add(*text_buffers(pa.array(texts, pa.string()))).tolist() == list(range(20_000))
+    assert held.find(*text_buffers(pa.array(texts[::-1], pa.string()))).tolist() == list(range(20_000))[::-1]
     assert len(held) == 20_000

@@ -53,6 +53,10 @@ class CanonicalPart:
         self._check(table)
         return table.cast(schema.arrow_schema(wanted)).replace_schema_metadata(None)
 
+    def fingerprint(self) -> str:
+        """See `trace.Part.fingerprint`."""
+        return f"{self.start} {self.file.fingerprint(self.group)}"
+
     def _check(self, table: pa.Table) -> None:
         if "request_id" in table.column_names:
             ids = table.column("request_id").to_numpy()

@@ -7,6 +7,7 @@ Source: "A Year in LLM Serving" (arXiv 2608.13573), artifact HarvardMadSys/chute
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,13 @@ class ChutesPart:
         except pa.ArrowInvalid as error:  # a value beyond the bounds that the footer states
             raise broken(self.layout.source_of(self.run.first), error) from error
         return pa.table(arrays, schema=schema.arrow_schema(wanted))
+
+    def fingerprint(self) -> str:
+        """See `trace.Part.fingerprint`: of the run, its row groups, and the side tables."""
+        groups = range(self.run.first, self.run.last + 1)
+        texts = [self.layout.fingerprint(group) for group in groups]
+        facts = (self.run.rows, self.run.ordered, self.run.low, self.run.high, self.layout.first)
+        return hashlib.sha256(repr((texts, facts, self.sides.fingerprint)).encode()).hexdigest()
 
     def _read(self, wanted: list[str]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
         """The rows with the source's columns, and their row numbers in the file."""
@@ -188,9 +196,9 @@ def _sides(context: Context) -> columns_of.SideTables:
         context.decide(f"model names from {options.model_names}; ids without a name stay ids")
         if shared:
             context.decide(f"{shared} model names stand for several chute ids; the id is added to each")
-    cohorts: dict[str, int] = {}
+    cohorts = None
     if options.cohorts:
-        cohorts = read_cohorts(options.cohorts)
+        cohorts = columns_of.cohorts_of(read_cohorts(options.cohorts))
         context.decide(f"cohorts from {options.cohorts}")
     return columns_of.SideTables(models, cohorts)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +15,8 @@ import pyarrow.compute as pc
 from servescope import schema
 from servescope.errors import DataError, UsageError
 from servescope.formats.parquet import ParquetFile, category, coded
+from servescope.kernels.texts import Texts
+from servescope.trace import text_buffers
 from servescope.units import NS_PER, ns_per
 
 if TYPE_CHECKING:
@@ -38,15 +42,49 @@ KEY_SLOTS = 1 << 26  # (id, round) pairs of a row group up to this many are foun
 
 
 @dataclass(frozen=True)
+class Cohorts:
+    """Months of first appearance.
+
+    keys    user keys `ID@ROUND`
+    months  int16[keys + 1], by code; -1 at the end, for a key that is not there
+    """
+
+    keys: Texts
+    months: npt.NDArray[np.int16]
+
+    def find(self, keys: pa.Array) -> npt.NDArray[np.int16]:
+        """Months of Arrow strings, int16[n], -1 where the table does not name the key."""
+        return self.months[self.keys.find(*text_buffers(keys))]
+
+
+def cohorts_of(months: dict[str, int]) -> Cohorts | None:
+    """The table of user key -> month; None where it is empty."""
+    if not months:
+        return None
+    keys = Texts()
+    keys.add(*text_buffers(pa.array(months, pa.string())))
+    return Cohorts(keys, np.array([*months.values(), -1], np.int16))
+
+
+@dataclass(frozen=True)
 class SideTables:
     """What stands beside the trace.
 
     models   chute id -> model name
-    cohorts  user key -> month of first appearance
+    cohorts  of user keys
     """
 
     models: dict[str, str] = field(default_factory=dict)
-    cohorts: dict[str, int] = field(default_factory=dict)
+    cohorts: Cohorts | None = None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A text that differs where the tables differ."""
+        digest = hashlib.sha256(repr(sorted(self.models.items())).encode())
+        if self.cohorts is not None:
+            for array in (self.cohorts.keys.data, self.cohorts.keys.ends, self.cohorts.months):
+                digest.update(array.tobytes())
+        return digest.hexdigest()
 
 
 def check_types(file: ParquetFile) -> None:
@@ -184,10 +222,9 @@ def _dense(
     return codes.astype(np.int32, copy=False), encoded.dictionary.to_numpy(zero_copy_only=False)
 
 
-def cohorts(codes: npt.NDArray[np.int32], keys: pa.Array, table: dict[str, int]) -> pa.Array:
+def cohorts(codes: npt.NDArray[np.int32], keys: pa.Array, table: Cohorts) -> pa.Array:
     """Cohort of every row, int16, null where the side table does not name the user key."""
-    by_code = np.array([*(table.get(key, -1) for key in keys.to_pylist()), -1], np.int16)
-    values = by_code[codes]
+    values = np.append(table.find(keys), np.int16(-1))[codes]
     return pa.array(values, mask=values < 0)
 
 

@@ -68,6 +68,12 @@ class Layout:
             table, rows = table.take(pa.array(keep)), rows[keep]
         return table, rows
 
+    def fingerprint(self, group: int) -> str:
+        """Of a row group and what of it is left out; see `ParquetFile.fingerprint`."""
+        file, inner, _ = self.groups[group]
+        drop = self.dropped.get(group)
+        return f"{self.files[file].fingerprint(inner)} {[] if drop is None else drop.tolist()}"
+
     def source_of(self, group: int) -> Source:
         """The file of a group."""
         return self.files[self.groups[group][0]].source
