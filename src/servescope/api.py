@@ -35,7 +35,7 @@ DEMO_FOLDER = "servescope-demo"
 Progress = Callable[[int, int], None]
 TraceLike = Trace | PathLike | Callable[[], Trace]
 WINDOWS_S = (10, 300)
-REPORT_ENTRIES = ("report.html", "report.json", "tables", "figures")
+REPORT_ENTRIES = ("report.html", "report.json", "tables", "figures", "rows")
 
 
 def read(*sources: PathLike, **options: Any) -> Trace:
@@ -174,26 +174,41 @@ def views(
     threads: int | None = None,
     windows_s: Sequence[float] = WINDOWS_S,
     highlights: Sequence[str] = (),
+    lb_models: Sequence[str] = (),
+    lb_window_days: tuple[float, float] | None = None,
+    rows: bool = False,
     progress: Progress | None = None,
+    **rasters: Any,
 ) -> Result:
     """The views as tables, and the table `timing`: how fast this scan ran (never saved).
 
-    out         folder for `tables/NAME.parquet`; None writes nothing
-    view        names of tables (`servescope.views.VIEWS`); empty = all that the columns allow
-    threads     of the scan, None = one a core
-    windows_s   lengths of rate windows, seconds
-    highlights  models that get series of their own; empty = the three with most requests
-    progress    called with (rows done, rows in all)
+    out             folder for `tables/NAME.parquet`; None writes nothing
+    view            names of tables (`servescope.views.VIEWS`); empty = all that the columns allow
+    threads         of the scan, None = one a core
+    windows_s       lengths of rate windows, seconds
+    highlights      models that get series of their own; empty = the three with most requests
+    lb_models       models of the balance tables; empty = the three with most requests
+    lb_window_days  their half-open window in days of the trace clock; None = the last 59 days
+    rows            also write row slices: `rows/lb_rows/*.parquet` and `tables/raster_rows.parquet`
+    progress        called with (rows done, rows in all)
+    rasters         the fields of `servescope.views.ViewOptions` whose names begin with raster
     """
     if out is not None:
         refuse_target(out, folder=True, own=REPORT_ENTRIES)
+    elif rows:
+        raise UsageError("row slices need a folder to be written to; name one with -o DIR.")
     whole = _trace(trace)
-    options = {"threads": threads, "windows_s": windows_s, "highlights": highlights, "progress": progress}
-    tables, notes, timing = _run_views(whole, view, options)
-    result = _result("views", whole, tables, notes=notes, view=list(view), windows_s=list(windows_s))
-    if out is not None:
-        with atomic(out) as part:
+    chosen = {"windows_s": windows_s, "highlights": highlights, "lb_models": lb_models, **rasters}
+    options = {"threads": threads, "progress": progress, "lb_window_days": lb_window_days, **chosen}
+    named = {name: value for name, value in options.items() if name not in ("threads", "progress")}
+    with nullcontext(None) if out is None else atomic(out) as part:
+        if rows:
+            options["rows"] = part
+        tables, notes, timing = _run_views(whole, view, options)
+        result = _result("views", whole, tables, notes=notes, view=list(view), **named)
+        if part is not None:
             write_tables(result.tables, part / "tables")
+    if out is not None:
         write_rejects(whole.rejects, out)
     result.tables["timing"] = timing
     return result
@@ -204,17 +219,18 @@ def report(trace: TraceLike, *, out: PathLike, figures: bool = True, **options: 
 
     out      folder that gets report.html, report.json, tables/ and figures/
     figures  whether to draw figures/*.svg and *.pdf beside the page
-    options  threads, windows_s, highlights, progress as in `views`
+    options  threads, windows_s, highlights, lb_models, …, progress as in `views`
     """
     from servescope.report.page import render
     from servescope.sessions.stated import stated_sessions
 
     refuse_target(out, folder=True, own=REPORT_ENTRIES)
     whole = _trace(trace)
-    tables, notes, _ = _run_views(whole, (), options)
-    sessions, session_notes = stated_sessions(whole)
-    result = _result("report", whole, [*tables, *sessions], notes=[*notes, *session_notes])
     with atomic(out) as part:
+        options = {**options, "rows": part if options.get("rows") else None}
+        tables, notes, _ = _run_views(whole, (), options)
+        sessions, session_notes = stated_sessions(whole)
+        result = _result("report", whole, [*tables, *sessions], notes=[*notes, *session_notes])
         write_tables(result.tables, part / "tables")
         write_atomic(part / "report.json", _saved_document(result, whole))
         render(part, figures=figures)
@@ -295,18 +311,29 @@ def _pool(command: str, traces: Sequence[TraceLike]) -> Result | None:
 def _run_views(
     trace: Trace, names: Sequence[str], options: Mapping[str, Any]
 ) -> tuple[list[Table], list[str], Table]:
-    """Tables and notes of the views, and the scan's timing, which differs from run to run."""
+    """Tables and notes of the views, and the scan's timing, which differs from run to run.
+
+    options  threads, progress, fields of `ViewOptions`; rows: the folder in which to write row slices
+    """
+    from servescope.views.raster_rows import write_raster_rows
     from servescope.views.scan import run_views
     from servescope.views.sketch import ViewOptions
 
-    shape = {name: tuple(options[name]) for name in ("windows_s", "highlights") if options.get(name)}
+    shape = {name: value for name, value in options.items() if name not in ("threads", "progress", "rows")}
+    fields: dict[str, Any] = {name: tuple(value) for name, value in shape.items() if value is not None}
+    chosen = ViewOptions(**fields)
+    folder = options.get("rows")
+    if folder is not None:
+        chosen = replace(chosen, rows=str(folder / "rows"))
     tables, notes, timing = run_views(
         trace,
         list(names) or None,
         threads=options.get("threads"),
-        options=ViewOptions(**shape),
+        options=chosen,
         progress=options.get("progress"),
     )
+    if folder is not None:
+        notes += write_raster_rows(trace, tables, chosen, folder / "tables")
     doc = "How fast the scan ran: rows, seconds, rows per second, peak memory of the process in bytes."
     return tables, notes, Table("timing", pa.Table.from_pylist([timing]), doc)
 

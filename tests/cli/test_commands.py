@@ -208,3 +208,22 @@ def test_control_characters_of_a_trace_do_not_reach_the_terminal(servescope: Cal
     done = servescope("views", path, *options, "--view", "user_share")
     assert done.code == 0, done.err
     assert "a\\x1b[31mred" in done.out
+
+
+def test_balance_options_of_views(servescope: Call, tmp_path: Path) -> None:
+    rows = "".join(f"{second},{name},{second},7,3\n" for second, name in enumerate("aab"))
+    table = tmp_path / "t.csv"
+    table.write_text("time,model,user,in,out\n" + rows)
+    read = ("views", table, "--format", "table", "--time-unit", "s", "--view", "user_hour", "--json")
+    read += tuple(f"--map={pair}" for pair in ("arrival=time", "model=model", "user=user"))
+    found = document(
+        servescope(*read, "--lb-model", "b", "--lb-window", "0:0.5", "--rows", "-o", tmp_path / "o")
+    )
+    assert [(row["model"], row["user"]) for row in found["tables"]["user_hour"]] == [("b", "2")]
+    assert found["inputs"]["lb_window_days"] == [0.0, 0.5]
+    (slice_file,) = (tmp_path / "o" / "rows" / "lb_rows").iterdir()
+    assert pq.read_table(slice_file)["request_id"].to_pylist() == [2]
+    assert servescope(*read, "--lb-window", "1").code == 2
+    done = servescope(*read, "--lb-model", "c")
+    assert done.code == 2 and 'unknown model "c"' in done.err
+    assert servescope(*read, "--rows").code == 2

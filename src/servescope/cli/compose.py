@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from servescope.cli.options import Json, Reading, Traces, with_reading
+from servescope.cli.options import Json, Reading, Traces, day_window, with_reading
 from servescope.cli.show import progress_bars, show, show_report
 from servescope.errors import UsageError
 
@@ -19,6 +19,23 @@ Windows = Annotated[
 Highlights = Annotated[
     list[str] | None,
     typer.Option("--highlight", metavar="MODEL", help="Model with series of its own; repeatable."),
+]
+BalanceModels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--lb-model", metavar="MODEL", help="Model of the balance tables; repeatable. The top 3 if left out."
+    ),
+]
+BalanceWindow = Annotated[
+    str | None,
+    typer.Option(
+        "--lb-window",
+        metavar="FROM:TO",
+        help="Window of the balance tables in days of the trace clock [last 59].",
+    ),
+]
+Rows = Annotated[
+    bool, typer.Option("--rows", help="Also write the requests behind the balance tables and rasters.")
 ]
 NoFigures = Annotated[bool, typer.Option("--no-figures", help="Leave out the SVG and PDF files.")]
 
@@ -39,6 +56,9 @@ def report(
     threads: Threads = None,
     window_s: Windows = None,
     highlight: Highlights = None,
+    lb_model: BalanceModels = None,
+    lb_window: BalanceWindow = None,
+    rows: Rows = False,
     no_figures: NoFigures = False,
     reading: Reading,
     json: Json = False,
@@ -62,8 +82,11 @@ def report(
                 out=folder,
                 figures=not no_figures,
                 threads=threads,
-                windows_s=window_s,
-                highlights=highlight,
+                windows_s=window_s or api.WINDOWS_S,
+                highlights=highlight or (),
+                lb_models=lb_model or (),
+                lb_window_days=day_window(lb_window, "--lb-window"),
+                rows=rows,
                 progress=bar("scanning"),
             )
     show_report(result, folder, json=json)
@@ -115,6 +138,9 @@ def views(
     threads: Threads = None,
     window_s: Windows = None,
     highlight: Highlights = None,
+    lb_model: BalanceModels = None,
+    lb_window: BalanceWindow = None,
+    rows: Rows = False,
     reading: Reading,
     json: Json = False,
 ) -> None:
@@ -133,6 +159,9 @@ def views(
             threads=threads,
             windows_s=window_s or api.WINDOWS_S,
             highlights=highlight or (),
+            lb_models=lb_model or (),
+            lb_window_days=day_window(lb_window, "--lb-window"),
+            rows=rows,
             progress=bar("scanning"),
         )
     show(result, json=json)

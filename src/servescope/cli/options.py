@@ -100,6 +100,23 @@ def column_map(pairs: list[str]) -> dict[str, str]:
     return mapped
 
 
+def day_window(text: str | None, option: str) -> tuple[float, float] | None:
+    """FROM:TO in days as two numbers. Raises UsageError for anything else.
+
+    >>> day_window("305.5:364", "--lb-window")
+    (305.5, 364.0)
+    """
+    if text is None:
+        return None
+    try:
+        first, last = (float(part) for part in text.split(":"))
+    except ValueError:
+        raise UsageError(
+            f'{option} takes FROM:TO in days, not "{text}". Example: {option} 305:364.'
+        ) from None
+    return first, last
+
+
 def with_reading(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the shared reading options, handed over as its one argument `reading`.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from servescope.errors import UsageError, unknown_name
 from servescope.tables import coded_texts
@@ -18,6 +19,7 @@ from servescope.views.window_rank import KINDS, VIEW, raster_windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from servescope.result import Table
     from servescope.trace import Batch, Trace
@@ -109,6 +111,25 @@ class Pick:
             "index": self.index[others],
         }
         return pa.table(columns, schema=SCHEMA)
+
+
+def write_raster_rows(trace: Trace, tables: Sequence[Table], options: ViewOptions, folder: Path) -> list[str]:
+    """Write `raster_rows.parquet` into a folder, as the tables there are written; notes for the reader.
+
+    tables  of this trace and these options; without `window_rank` nothing is written
+
+    Raises what `raster_rows` raises.
+    """
+    ranks = next((table for table in tables if table.name == VIEW.name), None)
+    if ranks is None:
+        return [f"{NAME} is not written: it needs the table {VIEW.name}"]
+    folder.mkdir(parents=True, exist_ok=True)
+    schema = SCHEMA.with_metadata({b"doc": DOC.encode()})
+    with pq.ParquetWriter(folder / f"{NAME}.parquet", schema, compression="zstd") as writer:
+        for rows in raster_rows(trace, ranks, options):
+            if rows.num_rows:
+                writer.write_table(rows.cast(schema))
+    return []
 
 
 def raster_rows(trace: Trace, ranks: Table, options: ViewOptions) -> Iterator[pa.Table]:
