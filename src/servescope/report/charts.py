@@ -238,9 +238,14 @@ def _absent(saved: Saved, table: str) -> str:
 
 
 def draw_all(saved: Saved) -> tuple[list[Drawn], list[Skipped]]:
-    """Draw every figure that the tables allow; the others are listed with the reason."""
+    """Draw every figure of the report that the tables allow; the others are listed with the reason."""
+    return draw_figures(FIGURES, saved)
+
+
+def draw_figures(figures: dict[str, Figure], saved: Saved) -> tuple[list[Drawn], list[Skipped]]:
+    """Draw those of the figures that the tables allow; the others are listed with the reason."""
     drawn, skipped = [], []
-    for name, figure in FIGURES.items():
+    for name, figure in figures.items():
         missing = [table for table in figure.tables if not saved.has(table)]
         if missing:
             skipped.append(Skipped(name, figure, " and ".join(_absent(saved, table) for table in missing)))

@@ -33,11 +33,13 @@ class Drawing:
     chart   the chart, width "container"
     says    what the figure shows, in words and numbers: the text alternative
     remark  how the figure differs from its table (windows joined, series gathered), or ""
+    samples what was counted, and how many of it, or ""
     """
 
     chart: alt.TopLevelMixin
     says: str
     remark: str = ""
+    samples: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,10 @@ class Figure:
     limits      what it cannot tell
     tables      tables that it is drawn from
     draw        saved results -> drawing; raises NotDrawn
+    code        of a figure of the study: its letter and number
+    origin      its name there
+    error       how far its values can be off
+    differs     where it differs from the study's figure on purpose, and why
     """
 
     title: str
@@ -58,6 +64,10 @@ class Figure:
     limits: str
     tables: tuple[str, ...]
     draw: Callable[[Saved], Drawing]
+    code: str = ""
+    origin: str = ""
+    error: str = ""
+    differs: str = ""
 
 
 def chart(rows: list[dict[str, Any]], height: int = HEIGHT) -> alt.Chart:

@@ -20,6 +20,7 @@ from servescope.report.charts import draw_all
 from servescope.report.figure_files import write_figures
 from servescope.report.grids import cell, grids
 from servescope.report.saved import read_saved
+from servescope.report.study import ABOUT, StudyPart, study_part
 from servescope.report.summary import duration, summarise
 from servescope.report.theme import themes
 
@@ -32,10 +33,11 @@ PAGE = "report.html"
 _JSON_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
-def render(folder: str | Path, *, figures: bool = True) -> Path:
+def render(folder: str | Path, *, figures: bool = True, compare: str | None = None) -> Path:
     """Draw `folder/report.html` and `folder/figures/` from `folder/tables/` and `folder/report.json`.
 
     figures  whether to write the figure files; without them an earlier figures/ is removed
+    compare  whose published numbers are laid over (`published.PUBLISHED`); None: as the result says
 
     Returns the page's path. Page and figures are written whole or not at all; nothing else is
     touched. Raises UsageError or DataError where the folder holds no readable result.
@@ -43,11 +45,13 @@ def render(folder: str | Path, *, figures: bool = True) -> Path:
     folder = Path(folder)
     saved = read_saved(folder)
     drawn, skipped = draw_all(saved)
-    specs = {item.name: specification(item) for item in drawn}
-    page = build(saved, drawn, skipped, specs, files=figures).encode()
+    study = study_part(saved, compare)
+    every = [*drawn, *study.drawn]
+    specs = {item.name: specification(item) for item in every}
+    page = build(saved, drawn, skipped, specs, study=study, files=figures).encode()
     if figures:
         with atomic(folder / "figures") as part:
-            write_figures(specs, {item.name: item.figure.title for item in drawn}, part)
+            write_figures(specs, {item.name: item.figure.title for item in every}, part)
     else:
         shutil.rmtree(folder / "figures", ignore_errors=True)
     write_atomic(folder / PAGE, page)
@@ -90,10 +94,17 @@ def _policy(*scripts: str) -> str:
 
 
 def build(
-    saved: Saved, drawn: list[Drawn], skipped: list[Skipped], specs: dict[str, Any], *, files: bool = True
+    saved: Saved,
+    drawn: list[Drawn],
+    skipped: list[Skipped],
+    specs: dict[str, Any],
+    *,
+    study: StudyPart,
+    files: bool = True,
 ) -> str:
     """The page as text. Every text of the results is escaped; only our own files are not.
 
+    study  its second part, left out where it is empty
     files  whether figure files stand beside the page, to be linked
     """
     environment = jinja2.Environment(
@@ -112,6 +123,7 @@ def build(
         lead=_lead(saved),
         lines=summarise(saved),
         sections=_sections(drawn),
+        study=_study(study),
         skipped=skipped,
         grids=grids(saved),
         limits=saved.rows("limits"),
@@ -146,7 +158,19 @@ def _lead(saved: Saved) -> str:
     return " · ".join(parts)
 
 
-def _sections(drawn: list[Drawn]) -> list[dict[str, Any]]:
+def _study(part: StudyPart) -> dict[str, Any] | None:
+    if not (part.drawn or part.compared):
+        return None
+    return {
+        "about": ABOUT,
+        "credit": part.credit,
+        "compared": part.compared,
+        "sections": _sections(part.drawn, prefix="study-"),
+        "skipped": part.skipped,
+    }
+
+
+def _sections(drawn: list[Drawn], prefix: str = "") -> list[dict[str, Any]]:
     sections: dict[str, list[dict[str, str]]] = {}
     for name, figure, drawing in drawn:
         texts = {
@@ -155,10 +179,12 @@ def _sections(drawn: list[Drawn]) -> list[dict[str, Any]]:
             "definition": figure.definition,
             "limits": figure.limits,
         }
-        texts |= {"says": drawing.says, "remark": drawing.remark}
+        texts |= {"says": drawing.says, "remark": drawing.remark, "samples": drawing.samples}
+        texts |= {"code": figure.code, "origin": figure.origin, "error": figure.error}
+        texts |= {"differs": figure.differs}
         sections.setdefault(figure.section, []).append(texts)
     return [
-        {"id": title.lower().replace(" ", "-"), "title": title, "figures": items}
+        {"id": prefix + title.lower().replace(" ", "-"), "title": title, "figures": items}
         for title, items in sections.items()
     ]
 

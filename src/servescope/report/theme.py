@@ -25,6 +25,8 @@ LIGHT = {
         "#8a94a0",
     ],
     "ramp": ["#f1f5f9", "#a9c8e4", "#4e90c8", "#1d5a9a", "#0c2f5c"],
+    "cells": ["#cfe0ef", "#93bbdd", "#4e90c8", "#1d5a9a", "#0c2f5c"],
+    "diverging": ["#1d5a9a", "#7fb0d8", "#c9ced4", "#e0a06f", "#b1440f"],
 }
 DARK = {
     "ink": "#e7eaef",
@@ -44,6 +46,8 @@ DARK = {
         "#8391a2",
     ],
     "ramp": ["#1b2430", "#1f4a75", "#2f7cb8", "#7cb9e6", "#e3f1fc"],
+    "cells": ["#24405c", "#27608f", "#2f7cb8", "#7cb9e6", "#e3f1fc"],
+    "diverging": ["#5aa7ec", "#3f6e98", "#59626d", "#a9714c", "#f29a5f"],
 }
 OTHERS = "others"  # the series that gathers what has no colour of its own; drawn in the last, a grey
 
@@ -93,12 +97,23 @@ def config(palette: dict[str, Any], font: str) -> dict[str, Any]:
         },
         "line": {"color": palette["series"][0], "strokeWidth": 1.6},
         "area": {"color": palette["series"][0]},
-        "style": {"reference": {"stroke": palette["muted"], "strokeDash": [4, 4], "strokeWidth": 1}},
+        "style": {
+            "reference": {
+                "color": palette["muted"],
+                "stroke": palette["muted"],
+                "strokeDash": [4, 4],
+                "strokeWidth": 1,
+            },
+            "middle": {"color": palette["ink"]},
+            "published": {"fill": palette["ink"], "stroke": palette["ink"]},
+            "published-text": {"fill": palette["ink"], "fontSize": 11},
+        },
         "range": {
             "category": palette["series"],
             "ordinal": [palette["ink"], *palette["series"]],
             "heatmap": palette["ramp"],
-            "ramp": palette["ramp"],
+            "ramp": palette["cells"],
+            "diverging": palette["diverging"],
         },
     }
 
