@@ -1,0 +1,241 @@
+"""Gaps between a model's requests, along the whole trace and inside each clock hour: the kernels."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from servescope.kernels.histogram import BINS_A_DECADE, LOG_BINS, log_bin
+from servescope.kernels.jit import kernel
+from servescope.kernels.paged import AHEAD, Store, add_block, add_one, has_room
+from servescope.views.clock import HOUR_US
+
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Counts = npt.NDArray[np.uint32]
+
+US_PER_S = 1e6
+FINE = 5  # log bins of 100 a decade in one of 20
+WIDE_BINS = (LOG_BINS - 1) // FINE
+TOGETHER = LOG_BINS // WIDE_BINS  # bins of the previous gap that share a key of the store
+GROUPS = WIDE_BINS // TOGETHER  # keys of a model
+FIRST, LAST, FIRST_BIN, LAST_BIN, GAPS, SUM = range(6)  # of `facts`; -1: none, in the first four
+HOUR_REQUESTS, HOUR_GAPS, HOUR_SUM = range(6, 9)
+FACTS = 9
+HIGH, LOW, HOUR_SQUARES = range(3)  # of `squares`
+SQUARES = 3
+assert BINS_A_DECADE == 20 * FINE
+
+
+class Cells(NamedTuple):
+    """Finished cells of (hour, model), by hour, then by model; gaps inside the hour, microseconds.
+
+    A sum of gaps inside an hour is at most 3.6e9, the sum of their squares at most its square, 1.3e19:
+    they fit 32 and 64 bits.
+
+    hour, model           int32[n]
+    requests, gaps, sums  uint32[n]
+    squares               uint64[n]
+    """
+
+    hour: npt.NDArray[np.int32]
+    model: npt.NDArray[np.int32]
+    requests: Counts
+    gaps: Counts
+    sums: Counts
+    squares: Words
+
+
+def new_cells(room: int) -> Cells:
+    """Room for cells."""
+    kinds = (np.int32, np.int32, np.uint32, np.uint32, np.uint32, np.uint64)
+    return Cells._make(np.zeros(room, kind) for kind in kinds)
+
+
+@kernel
+def _square(squares: Words, model: int, gap: int) -> None:
+    """Add the square of a gap to the two words of its model."""
+    a, b = np.uint64(gap) >> np.uint64(32), np.uint64(gap) & np.uint64(0xFFFFFFFF)
+    cross = a * b  # counts twice, at 2^32
+    low = squares[model, LOW] + b * b
+    high = squares[model, HIGH] + a * a + (cross >> np.uint64(31)) + np.uint64(low < b * b)
+    shifted = (cross & np.uint64(0x7FFFFFFF)) << np.uint64(33)
+    squares[model, LOW] = low + shifted
+    squares[model, HIGH] = high + np.uint64(low + shifted < shifted)
+
+
+@kernel
+def _key(model: int, previous: int) -> int:
+    """Key of the store for gaps of a model after a previous gap of this bin (20 a decade)."""
+    return model * GROUPS + previous // TOGETHER
+
+
+@kernel
+def _bin(previous: int, place: int) -> int:
+    """Bin of the store for a gap of bin `place` after a previous gap."""
+    return previous % TOGETHER * WIDE_BINS + place
+
+
+@kernel
+def _gap(facts: Ints, squares: Words, model: int, gap: int, in_hour: bool) -> int:
+    """Count a gap above 0 that follows all those of its model so far: bin of the one before, or -1."""
+    facts[model, GAPS] += 1
+    facts[model, SUM] += gap
+    _square(squares, model, gap)
+    previous = facts[model, LAST_BIN]
+    place = (log_bin(gap / US_PER_S) - 1) // FINE
+    facts[model, LAST_BIN] = place
+    if previous < 0:
+        facts[model, FIRST_BIN] = place
+    if in_hour:
+        facts[model, HOUR_GAPS] += 1
+        facts[model, HOUR_SUM] += gap
+        squares[model, HOUR_SQUARES] += np.uint64(gap) * np.uint64(gap)
+    return int(previous)
+
+
+@kernel
+def fold(
+    facts: Ints,
+    squares: Words,
+    store: Store,
+    cells: Cells,
+    used: int,
+    hour: int,
+    clock_us: int,
+    model: npt.NDArray[np.int32],
+    arrival: Ints,
+    row: int,
+) -> tuple[int, int, int]:
+    """Fold in rows from `row` on until room runs out: row reached, cells used, open hour.
+
+    facts    int64[models, FACTS], modified: arrivals and gaps in microseconds
+    squares  uint64[models, SQUARES], modified
+    store    counts of pairs of gaps by `_key` and `_bin`, modified
+    cells    finished hours, the first `used`; modified
+    hour     the open hour, whose cells are in facts and squares; -1 before the first row
+    """
+    end = (hour + 1) * HOUR_US - clock_us  # of the open hour
+    keys, bins = np.empty(AHEAD, np.int64), np.empty(AHEAD, np.int64)
+    while row < len(model) and has_room(store, AHEAD):
+        number, stop = 0, min(row + AHEAD, len(model))
+        for i in range(row, stop):
+            start = arrival[i]
+            if start >= end or hour < 0:
+                if used + len(facts) > len(cells.hour):
+                    add_block(store, keys, bins, number)
+                    return i, used, hour
+                used = finish(facts, squares, cells, used, hour)
+                hour = (clock_us + start) // HOUR_US
+                end = (hour + 1) * HOUR_US - clock_us
+            at = int(model[i])
+            if at < 0:
+                continue
+            last = facts[at, LAST]
+            if last < 0:
+                facts[at, FIRST] = start
+            elif start > last:
+                previous = _gap(facts, squares, at, start - last, last >= end - HOUR_US)
+                if previous >= 0:
+                    keys[number] = _key(at, previous)
+                    bins[number] = _bin(previous, facts[at, LAST_BIN])
+                    number += 1
+            facts[at, LAST] = start
+            facts[at, HOUR_REQUESTS] += 1
+        add_block(store, keys, bins, number)
+        row = stop
+    return row, used, hour
+
+
+@kernel
+def finish(facts: Ints, squares: Words, cells: Cells, used: int, hour: int) -> int:
+    """Move the open hour to cells (modified), which have room: cells used."""
+    for model in range(len(facts)):
+        if facts[model, HOUR_REQUESTS] > 0:
+            cells.hour[used] = hour
+            cells.model[used] = model
+            cells.requests[used] = facts[model, HOUR_REQUESTS]
+            cells.gaps[used] = facts[model, HOUR_GAPS]
+            cells.sums[used] = facts[model, HOUR_SUM]
+            cells.squares[used] = squares[model, HOUR_SQUARES]
+            used += 1
+            facts[model, HOUR_REQUESTS : HOUR_SUM + 1] = 0
+            squares[model, HOUR_SQUARES] = 0
+    return used
+
+
+@kernel
+def reopen(facts: Ints, squares: Words, cells: Cells) -> None:
+    """Add finished cells of the open hour to it."""
+    for at in range(len(cells.hour)):
+        model = cells.model[at]
+        facts[model, HOUR_REQUESTS] += cells.requests[at]
+        facts[model, HOUR_GAPS] += cells.gaps[at]
+        facts[model, HOUR_SUM] += cells.sums[at]
+        squares[model, HOUR_SQUARES] += cells.squares[at]
+
+
+@kernel
+def stitch(
+    facts: Ints, squares: Words, store: Store, later: Ints, later_squares: Words, end: int, model: int
+) -> int:
+    """Fold in models of the adjacent, later slice but for its hours; the model reached when room ran out.
+
+    later, later_squares  facts and squares of the later slice
+    end                   end of the open hour, on the clock of the arrivals
+    """
+    while model < len(facts):
+        first = later[model, FIRST]
+        if first >= 0:
+            if not has_room(store, 2):
+                return model
+            last = facts[model, LAST]
+            if last < 0:
+                facts[model, FIRST] = first
+            elif first > last:
+                in_hour = last >= end - HOUR_US and first < end
+                previous = _gap(facts, squares, model, first - last, in_hour)
+                if previous >= 0:
+                    add_one(store, _key(model, previous), _bin(previous, facts[model, LAST_BIN]))
+            if later[model, FIRST_BIN] >= 0:
+                _join(facts, store, model, later)
+            facts[model, LAST] = later[model, LAST]
+            facts[model, GAPS] += later[model, GAPS]
+            facts[model, SUM] += later[model, SUM]
+            low = squares[model, LOW] + later_squares[model, LOW]
+            squares[model, HIGH] += later_squares[model, HIGH] + np.uint64(low < later_squares[model, LOW])
+            squares[model, LOW] = low
+        model += 1
+    return model
+
+
+@kernel
+def _join(facts: Ints, store: Store, model: int, later: Ints) -> None:
+    """Pair the last gap so far with the later slice's first one."""
+    if facts[model, LAST_BIN] >= 0:
+        previous = facts[model, LAST_BIN]
+        add_one(store, _key(model, previous), _bin(previous, later[model, FIRST_BIN]))
+    else:
+        facts[model, FIRST_BIN] = later[model, FIRST_BIN]
+    facts[model, LAST_BIN] = later[model, LAST_BIN]
+
+
+@kernel
+def spreads(
+    n: npt.NDArray[np.uint32], sums: npt.NDArray[np.uint32], squares: Words
+) -> npt.NDArray[np.float64]:
+    """n * squares - sums^2, exact in 128 bits and then rounded: float64[n]."""
+    found = np.empty(len(n))
+    half, low_half = np.uint64(32), np.uint64(0xFFFFFFFF)
+    for i in range(len(n)):
+        count, total = np.uint64(n[i]), np.uint64(sums[i])
+        low = count * (squares[i] & low_half)
+        high = count * (squares[i] >> half) + (low >> half)  # at 2^32: no overflow, count is below 2^32
+        low = ((high & low_half) << half) | (low & low_half)
+        high >>= half
+        if low < total * total:
+            high -= np.uint64(1)
+        found[i] = float(high) * 2.0**64 + float(low - total * total)
+    return found

@@ -1,0 +1,235 @@
+"""`model_gap`, `model_gap_pair`, `model_hour`: how evenly the requests to a model arrive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from servescope.kernels.histogram import EDGES
+from servescope.kernels.moments import as_int
+from servescope.kernels.paged import AHEAD, Paged, has_room
+from servescope.tables import category, table
+from servescope.views.clock import HOUR_US
+from servescope.views.model_gap_fold import (
+    FACTS,
+    FINE,
+    FIRST,
+    GAPS,
+    GROUPS,
+    HIGH,
+    HOUR_REQUESTS,
+    HOUR_SQUARES,
+    LOW,
+    SQUARES,
+    SUM,
+    TOGETHER,
+    US_PER_S,
+    WIDE_BINS,
+    Cells,
+    Ints,
+    Words,
+    finish,
+    fold,
+    new_cells,
+    reopen,
+    spreads,
+    stitch,
+)  # fmt: skip
+from servescope.views.sketch import TIMES, Context, View, held, int32, int64
+
+if TYPE_CHECKING:
+    from servescope.result import Table
+    from servescope.trace import Batch
+
+COLUMNS = ("arrival_us", "model")
+STAGED_CELLS = 1 << 16
+LEAST_GAPS = 5  # of an hour, for a coefficient of variation
+GAP_DOC = (
+    "Gaps above 0 between consecutive requests of every model: their number, mean (s) and sum of squared "
+    "deviations from it (s^2)."
+)
+PAIR_DOC = (
+    "Gaps above 0 of a model (bin_low, bin_high, seconds) by the gap above 0 before them "
+    "(previous_bin_low, previous_bin_high), 20 log bins a decade."
+)
+HOUR_DOC = (
+    "Requests of every model and hour of the trace clock, and the gaps above 0 between them: both requests "
+    "lie in the hour. gap_mean in s, gap_M2 (sum of squared deviations) in s^2, CV is the sample standard "
+    "deviation over the mean, null below 5 gaps."
+)
+
+
+@dataclass
+class ModelGaps:
+    """facts, squares: see `model_gap_fold.fold`; the open hour is in them, finished ones in cells.
+
+    previous  counts by model and bins of two gaps
+    hour      the open hour, -1 before the first row
+    staged    cells not yet in `done`, the first `used`
+    done      finished cells in order of time
+    """
+
+    context: Context
+    facts: Ints = field(init=False)
+    squares: Words = field(init=False)
+    previous: Paged = field(init=False)
+    staged: Cells = field(init=False)
+    hour: int = -1
+    used: int = 0
+    done: list[Cells] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        models = len(self.context.texts["model"])
+        self.facts = np.full((models, FACTS), -1, np.int64)
+        self.facts[:, GAPS:] = 0
+        self.squares = np.zeros((models, SQUARES), np.uint64)
+        self.previous = Paged(models * GROUPS)
+        self.staged = new_cells(max(models, STAGED_CELLS))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it reads."""
+        return held(self.context, COLUMNS)
+
+    def update(self, batch: Batch) -> None:
+        """Fold in the next rows."""
+        model, arrival = int32(batch, "model"), int64(batch, "arrival_us")
+        row = 0
+        while row < batch.rows:
+            row, self.used, self.hour = fold(
+                self.facts, self.squares, self.previous.store, self.staged, self.used, self.hour,
+                self.context.meta.origin.clock_us, model, arrival, row,
+            )  # fmt: skip
+            if not has_room(self.previous.store, AHEAD):
+                self.previous.grow()
+            if self.used + len(self.facts) > len(self.staged.hour):
+                self._unstage()
+
+    def _unstage(self) -> None:
+        """Move staged cells to `done`."""
+        if self.used:
+            self.done.append(Cells._make(column[: self.used].copy() for column in self.staged))
+        self.used = 0
+
+    def merge(self, later: ModelGaps) -> None:
+        """Fold in the adjacent, later slice, whose cells are taken over."""
+        if later.hour < 0:
+            return
+        later._unstage()
+        self._stitch(later)
+        border = self._border(later)
+        reopen(self.facts, self.squares, border)
+        hours = slice(HOUR_REQUESTS, FACTS)
+        if later.hour > self.hour:
+            if self.hour >= 0:
+                self._unstage()
+                self.used = finish(self.facts, self.squares, self.staged, 0, self.hour)
+                self._unstage()
+            self.done += later.done
+            self.hour = later.hour
+        self.facts[:, hours] += later.facts[:, hours]
+        self.squares[:, HOUR_SQUARES] += later.squares[:, HOUR_SQUARES]
+
+    def _border(self, later: ModelGaps) -> Cells:
+        """Take the finished cells of our open hour out of the later slice."""
+        if not later.done:
+            return new_cells(0)
+        cells = later.done[0]
+        cut = int(np.searchsorted(cells.hour, self.hour, side="right"))
+        later.done[0] = Cells._make(column[cut:] for column in cells)
+        return Cells._make(column[:cut] for column in cells)
+
+    def _stitch(self, later: ModelGaps) -> None:
+        self.previous.merge(later.previous)
+        end = (self.hour + 1) * HOUR_US - self.context.meta.origin.clock_us
+        model = 0
+        while model < len(self.facts):
+            if not has_room(self.previous.store, 2):
+                self.previous.grow()
+            model = stitch(
+                self.facts, self.squares, self.previous.store, later.facts, later.squares, end, model
+            )
+
+    def tables(self) -> list[Table]:
+        """`model_gap`, by model; `model_gap_pair`, by model and bins; `model_hour`, by hour and model."""
+        return [self._gaps(), self._pairs(), self._hours()]
+
+    def _gaps(self) -> Table:
+        models = np.flatnonzero(self.facts[:, FIRST] >= 0)
+        means: list[float | None] = []
+        spreads: list[float | None] = []
+        for n, total, words in zip(
+            self.facts[models, GAPS].tolist(),
+            self.facts[models, SUM].tolist(),
+            self.squares[models][:, [HIGH, LOW]],
+            strict=True,
+        ):
+            means.append(total / (n * 10**6) if n else None)
+            spreads.append((n * as_int(words) - total * total) / (n * 10**12) if n else None)
+        columns = {
+            "model": category(models, self.context.texts["model"]),
+            "n_gaps": (pa.int64(), self.facts[models, GAPS]),
+            "gap_mean": (pa.float64(), means),
+            "gap_M2": (pa.float64(), spreads),
+        }
+        return table("model_gap", columns, GAP_DOC)
+
+    def _pairs(self) -> Table:
+        keys, bins, counts = self.previous.entries()
+        model, group = np.divmod(keys, GROUPS)
+        rest, place = np.divmod(bins, WIDE_BINS)
+        columns = {
+            "model": category(model, self.context.texts["model"]),
+            **_wide(group * TOGETHER + rest, "previous_bin_low", "previous_bin_high"),
+            **_wide(place, "bin_low", "bin_high"),
+            "count": (pa.int64(), counts),
+        }
+        return table("model_gap_pair", columns, PAIR_DOC)
+
+    def _hours(self) -> Table:
+        opened = new_cells(len(self.facts))
+        if self.hour >= 0:
+            count = finish(self.facts.copy(), self.squares.copy(), opened, 0, self.hour)
+            opened = Cells._make(column[:count] for column in opened)
+        staged = Cells._make(column[: self.used] for column in self.staged)
+        parts = zip(*self.done, staged, opened, strict=True)
+        cells = Cells._make(np.concatenate(columns) for columns in parts)
+        some, enough = cells.gaps > 0, cells.gaps >= LEAST_GAPS
+        n = np.maximum(cells.gaps, 1).astype(np.float64)
+        spread = spreads(cells.gaps, cells.sums, cells.squares)
+        mean_us = cells.sums / n
+        deviation_us = np.sqrt(spread / (n * np.maximum(n - 1, 1)))
+        columns = {
+            "model": category(cells.model, self.context.texts["model"]),
+            "hour": (pa.int64(), cells.hour),
+            "n_requests": (pa.int64(), cells.requests),
+            "n_gaps": (pa.int64(), cells.gaps),
+            "gap_mean": _known(mean_us / US_PER_S, some),
+            "gap_M2": _known(spread / n / US_PER_S**2, some),
+            "CV": _known(deviation_us / np.where(some, mean_us, 1.0), enough),
+        }
+        return table("model_hour", columns, HOUR_DOC)
+
+
+def _known(values: npt.NDArray[np.float64], known: npt.NDArray[np.bool_]) -> tuple[pa.DataType, pa.Array]:
+    return pa.float64(), pa.array(values, mask=~known)
+
+
+def _wide(bins: Ints, low: str, high: str) -> dict[str, tuple[pa.DataType, Any]]:
+    return {low: (pa.float64(), EDGES[bins * FINE]), high: (pa.float64(), EDGES[(bins + 1) * FINE])}
+
+
+VIEW = View(
+    "model_gaps",
+    COLUMNS,
+    {
+        "model_gap": ("model", TIMES),
+        "model_gap_pair": ("model", TIMES),
+        "model_hour": ("model", TIMES),
+    },
+    ModelGaps,
+)

@@ -1,0 +1,253 @@
+"""What is known of every pair of user and model: an open-addressing map in flat arrays.
+
+A pair takes 56 bytes of record and 6 to 12 of table. Its first nine gaps are held back as bin indices
+of 12 bits in two words; the tenth sends them to the pooled histogram.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from servescope.kernels.histogram import LOG_BINS, log_bin
+from servescope.kernels.jit import kernel
+from servescope.kernels.paged import AHEAD, Paged, Store, add_block, add_one, has_room
+
+Ints = npt.NDArray[np.int64]
+
+KEY, FIRST, LAST, REQUESTS, GAPS, HELD = range(6)  # of a record; HELD takes two words
+WORDS = HELD + 2
+ENOUGH = 10  # gaps from which a pair is in the pooled histogram
+IN_A_WORD, BITS = 5, 12
+KEY_BITS = 32  # of a key are the model, the rest the user: a longer trace does not change keys
+SMALLEST = 1 << 10
+US_PER_S = 1e6
+
+
+@kernel
+def _start(slots: npt.NDArray[np.int32], key: int) -> np.uint64:
+    """The slot at which the search for a key starts."""
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(32)
+    mixed *= np.uint64(0xFF51AFD7ED558CCD)
+    return np.uint64((mixed ^ (mixed >> np.uint64(29))) & np.uint64(len(slots) - 1))
+
+
+@kernel
+def _slot_of(slots: npt.NDArray[np.int32], records: Ints, key: int) -> np.int64:
+    """The slot that holds the row + 1 of a key's record, or the free slot (0) where it belongs."""
+    slot = _start(slots, key)
+    while slots[slot] != 0 and records[slots[slot] - 1, KEY] != key:
+        slot = (slot + np.uint64(1)) & np.uint64(len(slots) - 1)
+    return np.int64(slot)
+
+
+@kernel
+def _look_ahead(slots: npt.NDArray[np.int32], records: Ints, keys: Ints, rows: Ints) -> None:
+    """Rows of keys at the start of their search, else -1: int64[n], modified.
+
+    Nothing here waits for the one before, so the processor fetches all of it at once: twice as fast
+    as row by row where the map is larger than the cache.
+    """
+    for j in range(len(keys)):
+        rows[j] = slots[_start(slots, keys[j])] - 1
+    for j in range(len(keys)):
+        if rows[j] >= 0 and records[rows[j], KEY] != keys[j]:
+            rows[j] = -1
+
+
+@kernel
+def _row_of(slots: npt.NDArray[np.int32], records: Ints, used: int, key: int) -> int:
+    """Row of a key's record; where there was none, it is row `used` from now on."""
+    slot = _slot_of(slots, records, key)
+    if slots[slot] == 0:
+        slots[slot] = used + 1
+        records[used, KEY] = key
+    return int(slots[slot]) - 1
+
+
+@kernel
+def _gap(records: Ints, pooled: Ints, row: int, gap_bin: int) -> None:
+    """Count one gap of the pair in this row: held back, or pooled with those held before."""
+    gaps = records[row, GAPS]
+    records[row, GAPS] = gaps + 1
+    if gaps >= ENOUGH:
+        pooled[gap_bin] += 1
+    elif gaps == ENOUGH - 1:
+        for at in range(gaps):
+            pooled[_held(records, row, at)] += 1
+        pooled[gap_bin] += 1
+    else:
+        records[row, HELD + gaps // IN_A_WORD] |= gap_bin << (BITS * (gaps % IN_A_WORD))
+
+
+@kernel
+def _held(records: Ints, row: int, at: int) -> int:
+    """Bin of a gap held back."""
+    word = records[row, HELD + at // IN_A_WORD]
+    return int((word >> (BITS * (at % IN_A_WORD))) & ((1 << BITS) - 1))
+
+
+@kernel
+def fold(
+    slots: npt.NDArray[np.int32],
+    records: Ints,
+    used: int,
+    pooled: Ints,
+    store: Store,
+    lines: Ints,
+    user: npt.NDArray[np.int32],
+    model: npt.NDArray[np.int32],
+    arrival: Ints,
+    row: int,
+) -> tuple[int, int]:
+    """Fold in rows from `row` on until room runs out: row reached, records used.
+
+    slots, records, pooled, store  of `PairMap`, modified
+    lines                          int64[models], highlight of a model or -1, then their number
+    """
+    highlights = lines[-1]
+    keys, rows = np.empty(AHEAD, np.int64), np.empty(AHEAD, np.int64)
+    drawn, bins = np.empty(AHEAD, np.int64), np.empty(AHEAD, np.int64)
+    while row < len(user) and used + AHEAD <= len(records) and has_room(store, AHEAD):
+        number, ahead = 0, min(AHEAD, len(user) - row)
+        for j in range(ahead):
+            keys[j] = np.int64(user[row + j]) << KEY_BITS | model[row + j]
+        _look_ahead(slots, records, keys[:ahead], rows[:ahead])
+        for j in range(ahead):
+            who, what, start = np.int64(user[row + j]), np.int64(model[row + j]), arrival[row + j]
+            if who < 0 or what < 0:
+                continue
+            at = rows[j] if rows[j] >= 0 else _row_of(slots, records, used, keys[j])
+            if at == used:
+                used += 1
+                records[at, FIRST] = start
+            elif start > records[at, LAST]:
+                gap_bin = log_bin((start - records[at, LAST]) / US_PER_S)
+                _gap(records, pooled, at, gap_bin)
+                if lines[what] >= 0:
+                    drawn[number], bins[number] = who * highlights + lines[what], gap_bin
+                    number += 1
+            records[at, LAST] = start
+            records[at, REQUESTS] += 1
+        add_block(store, drawn, bins, number)
+        row += ahead
+    return row, used
+
+
+@kernel
+def stitch(
+    slots: npt.NDArray[np.int32],
+    records: Ints,
+    used: int,
+    pooled: Ints,
+    store: Store,
+    lines: Ints,
+    later: Ints,
+    row: int,
+) -> tuple[int, int]:
+    """Fold in the records of the adjacent, later slice, from `row` on; otherwise as `fold`."""
+    highlights = lines[-1]
+    rows = np.empty(AHEAD, np.int64)
+    while row < len(later) and used + AHEAD <= len(records) and has_room(store, AHEAD):
+        keys = later[row : row + AHEAD, KEY]
+        _look_ahead(slots, records, keys, rows[: len(keys)])
+        for j in range(len(keys)):
+            at = rows[j] if rows[j] >= 0 else _row_of(slots, records, used, keys[j])
+            if at == used:
+                used += 1
+                for word in range(WORDS):
+                    records[at, word] = later[row, word]
+            else:
+                if later[row, FIRST] > records[at, LAST]:
+                    gap_bin = log_bin((later[row, FIRST] - records[at, LAST]) / US_PER_S)
+                    _gap(records, pooled, at, gap_bin)
+                    who, what = keys[j] >> KEY_BITS, keys[j] & ((1 << KEY_BITS) - 1)
+                    if lines[what] >= 0:
+                        add_one(store, who * highlights + lines[what], gap_bin)
+                _join(records, pooled, at, later, row)
+            row += 1
+    return row, used
+
+
+@kernel
+def _join(records: Ints, pooled: Ints, at: int, later: Ints, row: int) -> None:
+    """Take over requests and gaps of a later record; gaps that it pooled are in the pool already."""
+    records[at, LAST] = later[row, LAST]
+    records[at, REQUESTS] += later[row, REQUESTS]
+    if later[row, GAPS] < ENOUGH:
+        for one in range(later[row, GAPS]):
+            _gap(records, pooled, at, _held(later, row, one))
+        return
+    if records[at, GAPS] < ENOUGH:
+        for one in range(records[at, GAPS]):
+            pooled[_held(records, at, one)] += 1
+    records[at, GAPS] += later[row, GAPS]
+
+
+@kernel
+def _refill(slots: npt.NDArray[np.int32], records: Ints, used: int) -> None:
+    """Enter all records into an empty table."""
+    for row in range(used):
+        slots[_slot_of(slots, records, records[row, KEY])] = row + 1
+
+
+@dataclass
+class PairMap:
+    """All pairs of user and model that had a request.
+
+    lines    int64[models + 1], highlight of a model or -1, then the number of highlights
+    slots    int32[a power of two], row + 1 of a record, 0 where free
+    records  int64[at most two thirds of it, WORDS], the first `used` of them by first appearance
+    pooled   int64[LOG_BINS], gaps of pairs with at least `ENOUGH` of them
+    by_pair  gaps of (user, highlight), key user * highlights + highlight
+    """
+
+    lines: Ints
+    used: int = 0
+    slots: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(SMALLEST, np.int32))
+    records: Ints = field(default_factory=lambda: np.zeros((SMALLEST * 2 // 3, WORDS), np.int64))
+    pooled: Ints = field(default_factory=lambda: np.zeros(LOG_BINS, np.int64))
+    by_pair: Paged = field(default_factory=Paged)
+
+    @property
+    def held(self) -> Ints:
+        """The records in use, a view."""
+        return self.records[: self.used]
+
+    def update(self, user: npt.NDArray[np.int32], model: npt.NDArray[np.int32], arrival: Ints) -> None:
+        """Fold in rows: codes int32[n], negative for none, and arrivals int64[n]."""
+        row = 0
+        while row < len(user):
+            row, self.used = fold(
+                self.slots, self.records, self.used, self.pooled, self.by_pair.store, self.lines,
+                user, model, arrival, row,
+            )  # fmt: skip
+            if row < len(user):
+                self._grow()
+
+    def merge(self, later: PairMap) -> None:
+        """Fold in the adjacent, later slice, which is not modified."""
+        self.by_pair.merge(later.by_pair)
+        self.pooled += later.pooled
+        row = 0
+        while row < later.used:
+            row, self.used = stitch(
+                self.slots, self.records, self.used, self.pooled, self.by_pair.store, self.lines,
+                later.held, row,
+            )  # fmt: skip
+            if row < later.used:
+                self._grow()
+
+    def _grow(self) -> None:
+        """Room where it ran out."""
+        if not has_room(self.by_pair.store, AHEAD):
+            self.by_pair.grow()
+        if self.used + AHEAD > len(self.records):
+            slots = 2 * len(self.slots)
+            records = np.zeros((slots * 2 // 3, WORDS), np.int64)
+            records[: self.used] = self.held
+            self.records, self.slots = records, np.zeros(slots, np.int32)
+            _refill(self.slots, self.records, self.used)

@@ -1,0 +1,202 @@
+"""`user_month_gap`: after how long users come back, month by month."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from servescope.kernels.histogram import log_bin
+from servescope.kernels.jit import kernel
+from servescope.kernels.paged import AHEAD, Paged, Store, add_block, between, has_room
+from servescope.tables import category, table
+from servescope.views.clock import month_runs, month_start_us
+from servescope.views.sketch import TIMES, Context, View, held, int32, int64
+
+if TYPE_CHECKING:
+    from servescope.result import Table
+    from servescope.trace import Batch
+
+Ints = npt.NDArray[np.int64]
+COLUMNS = ("arrival_us", "user")
+QUANTILES = {"p10": 0.1, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9}
+ENOUGH = 10  # gaps of a user in a month
+US_PER_S = 1e6
+DOC = (
+    "Gaps above 0 between a user's consecutive requests (seconds), both in the same month of the trace "
+    "clock, of every user and month with at least 10 such gaps; quantiles are off by less than 2.4 %."
+)
+
+
+@kernel
+def _fold(
+    starts: Ints,
+    store: Store,
+    month_start: int,
+    user: npt.NDArray[np.int32],
+    arrival: Ints,
+    row: int,
+) -> int:
+    """Fold in rows of one month from `row` on until room runs out: the row reached.
+
+    starts       int64[users, 2], first arrival + 1 (0: none) and last arrival, modified
+    store        gaps of the month by user, modified
+    month_start  on the clock of the arrivals
+    """
+    keys, bins = np.empty(AHEAD, np.int64), np.empty(AHEAD, np.int64)
+    while row < len(user) and has_room(store, AHEAD):
+        number, stop = 0, min(row + AHEAD, len(user))
+        for i in range(row, stop):
+            who, start = np.int64(user[i]), arrival[i]
+            if who < 0:
+                continue
+            last = starts[who, 1]
+            if starts[who, 0] == 0:
+                starts[who, 0] = start + 1
+            elif start > last and last >= month_start:
+                keys[number], bins[number] = who, log_bin((start - last) / US_PER_S)
+                number += 1
+            starts[who, 1] = start
+        add_block(store, keys, bins, number)
+        row = stop
+    return row
+
+
+@kernel
+def _stitch(starts: Ints, store: Store, month_start: int, month_end: int, later: Ints, who: int) -> int:
+    """Fold in first and last arrivals of the adjacent, later slice from user `who` on: user reached.
+
+    store                   gaps of the later slice's first month by user, modified
+    month_start, month_end  of that month, on the clock of the arrivals
+    """
+    keys, bins = np.empty(AHEAD, np.int64), np.empty(AHEAD, np.int64)
+    while who < len(later) and has_room(store, AHEAD):
+        number, stop = 0, min(who + AHEAD, len(later))
+        for i in range(who, stop):
+            if later[i, 0] == 0:
+                continue
+            first, last = later[i, 0] - 1, starts[i, 1]
+            if starts[i, 0] == 0:
+                starts[i, 0] = first + 1
+            elif first > last and last >= month_start and first < month_end:
+                keys[number], bins[number] = i, log_bin((first - last) / US_PER_S)
+                number += 1
+            starts[i, 1] = later[i, 1]
+        add_block(store, keys, bins, number)
+        who = stop
+    return who
+
+
+@dataclass(frozen=True)
+class Month:
+    """A finished month: users with enough gaps, their number, the bins around each quantile."""
+
+    month: int
+    users: Ints
+    gaps: Ints
+    bins: npt.NDArray[np.uint16]
+
+
+@dataclass
+class UserGaps:
+    """Gaps of months that may still get some, and what is left of the finished ones.
+
+    starts  int64[users, 2], first arrival + 1 (0: none) and last arrival
+    whole   the trace begins in this slice, so that its first month can be finished
+    first   first month of the slice, 0 before the first row
+    last    its last month
+    open    month -> gaps by user
+    done    finished months in order
+    """
+
+    context: Context
+    starts: Ints = field(init=False)
+    whole: bool = False
+    first: int = 0
+    last: int = 0
+    open: dict[int, Paged] = field(default_factory=dict)
+    done: list[Month] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.starts = np.zeros((len(self.context.texts["user"]), 2), np.int64)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it reads."""
+        return held(self.context, COLUMNS)
+
+    def update(self, batch: Batch) -> None:
+        """Fold in the next rows."""
+        user, arrival = int32(batch, "user"), int64(batch, "arrival_us")
+        clock_us = self.context.meta.origin.clock_us
+        for month, low, high in month_runs(arrival + clock_us):
+            if not self.first:
+                self.first, self.whole = month, batch.start == 0
+            self.last = month
+            gaps = self.open.setdefault(month, Paged())
+            gaps.reach(len(self.starts))
+            row, start = 0, month_start_us(month) - clock_us
+            users, arrivals = user[low:high], arrival[low:high]
+            while row < high - low:
+                row = _fold(self.starts, gaps.store, start, users, arrivals, row)
+                if row < high - low:
+                    gaps.grow()
+            self._finish()
+
+    def _finish(self) -> None:
+        """Close the months that nothing can be added to any more."""
+        for month in sorted(self.open):
+            if month < self.last and (self.whole or month > self.first):
+                self.done.append(_month(month, self.open.pop(month)))
+
+    def merge(self, later: UserGaps) -> None:
+        """Fold in the adjacent, later slice, whose months are taken over."""
+        if not later.first:
+            return
+        if not self.first:
+            for name in ("starts", "whole", "first", "last", "open", "done"):
+                setattr(self, name, getattr(later, name))
+            return
+        for month, gaps in later.open.items():
+            if month in self.open:
+                self.open[month].merge(gaps)
+            else:
+                self.open[month] = gaps
+        clock_us = self.context.meta.origin.clock_us
+        start, end = (month_start_us(month) - clock_us for month in (later.first, later.first + 1))
+        border = self.open[later.first]
+        who = 0
+        while who < len(self.starts):
+            who = _stitch(self.starts, border.store, start, end, later.starts, who)
+            if who < len(self.starts):
+                border.grow()
+        self.last = later.last
+        self._finish()
+        self.done += later.done
+
+    def tables(self) -> list[Table]:
+        """`user_month_gap`, by month, then by user in order of first appearance."""
+        opened = [_month(month, gaps) for month, gaps in self.open.items()]
+        parts = sorted([_month(0, Paged()), *self.done, *opened], key=lambda one: one.month)
+        months = np.repeat([one.month for one in parts], [len(one.users) for one in parts])
+        users = np.concatenate([one.users for one in parts])
+        gaps = np.concatenate([one.gaps for one in parts])
+        bins = np.concatenate([one.bins for one in parts])
+        found = between(gaps, bins, tuple(QUANTILES.values()))
+        columns = {
+            "user": category(users, self.context.texts["user"]),
+            "month": (pa.int64(), months),
+            "n_gaps": (pa.int64(), gaps),
+            **{name: (pa.float64(), found[:, at]) for at, name in enumerate(QUANTILES)},
+        }
+        return [table("user_month_gap", columns, DOC)]
+
+
+def _month(month: int, gaps: Paged) -> Month:
+    return Month(month, *gaps.ranked(tuple(QUANTILES.values()), least=ENOUGH))
+
+
+VIEW = View("user_gaps", COLUMNS, {"user_month_gap": ("user", TIMES)}, UserGaps)
