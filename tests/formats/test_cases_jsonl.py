@@ -61,6 +61,9 @@ def test_blank_lines_and_crlf() -> None:
 def test_milliseconds_are_fixed_by_mooncake() -> None:
     trace = read(CASES / "09-units-ms.jsonl")
     assert column(trace, "arrival_us") == [0, 3_000_000, 6_000_000]
+    assert trace.meta.decisions[0] == (
+        "recognised by its content: JSON lines with timestamp, input_length, output_length and no chat_id"
+    )
     assert "timestamp is in ms (fixed by the format)" in trace.meta.decisions
 
 

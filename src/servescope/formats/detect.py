@@ -23,18 +23,24 @@ LONG_LINE_BYTES = 16 << 20
 
 
 def detect(source: Source, options: ReadOptions) -> Format:
-    """The one format that recognises the source.
+    """The one format that recognises the source; see `recognise`."""
+    return recognise(source, options)[0]
+
+
+def recognise(source: Source, options: ReadOptions) -> tuple[Format, str]:
+    """The one format that recognises the source, and by what.
 
     Raises FormatError if none or several do; the message gives each one's reason.
     """
     if options.map:
-        return formats.load("table")
+        return formats.load("table"), "its columns are mapped (declared)"
     taken = sample(source)
     if taken.kind == "text" and not taken.head.strip():
         raise DataError(f"{source.name}: the file is empty.")
     reasons = {name: reason for name in formats.FORMATS if (reason := formats.load(name).detect(taken))}
     if len(reasons) == 1:
-        return formats.load(next(iter(reasons)))
+        name, reason = next(iter(reasons.items()))
+        return formats.load(name), f"recognised by its content: {reason}"
     if reasons:
         listed = "; ".join(f"{name}: {reason}" for name, reason in sorted(reasons.items()))
         raise FormatError(f"{source.name} could be several formats ({listed}). Say which with --format.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from servescope import formats
 from servescope.errors import BadRowError, DataError, FormatError, UsageError
 from servescope.formats.assemble import Assembler
-from servescope.formats.detect import detect
+from servescope.formats.detect import recognise
 from servescope.formats.format import Context, ReadOptions
 from servescope.formats.source import open_source
 from servescope.ledger import Rejects
@@ -36,21 +36,24 @@ def read_trace(names: Sequence[str], options: ReadOptions | None = None) -> Trac
     if not names:
         raise UsageError("no trace given; name at least one file, or - for standard input.")
     sources = [open_source(name) for name in names]
-    chosen = _format(sources, options)
+    chosen, reason = _format(sources, options)
     context = Context(options)
+    context.decide(reason)
     if chosen.open is not None:
         return chosen.open(sources, context)
     return _read_rows(chosen, sources, context)
 
 
-def _format(sources: list[Source], options: ReadOptions) -> Format:
+def _format(sources: list[Source], options: ReadOptions) -> tuple[Format, str]:
+    """The format of all sources, and how it was decided."""
     if options.format:
-        return formats.load(options.format)
-    found = [detect(source, options) for source in sources]
-    for source, other in zip(sources[1:], found[1:], strict=True):
-        if other.name != found[0].name:
+        return formats.load(options.format), "the format is declared"
+    found = [recognise(source, options) for source in sources]
+    first = found[0][0].name
+    for source, (other, _) in zip(sources[1:], found[1:], strict=True):
+        if other.name != first:
             raise FormatError(
-                f"{sources[0].name} is {found[0].name} and {source.name} is {other.name}; "
+                f"{sources[0].name} is {first} and {source.name} is {other.name}; "
                 "the sources of one trace must have one format."
             )
     return found[0]
