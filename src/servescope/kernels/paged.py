@@ -85,7 +85,7 @@ def _histogram(
     early, owners = store.early, store.owners
     if early[key, 0] != PAGED:
         for i in range(1, early[key, 0] + 1):
-            place = int(early[key, i])
+            place = int(np.int64(early[key, i]))
             counts[place] += 1
             low, high = min(low, place), max(high, place + 1)
         return at, low, high
@@ -133,7 +133,9 @@ def _ranked(
     at, row = 0, 0
     for key in range(store.facts[LOW], store.facts[HIGH]):
         at, low, high = _histogram(store, order, at, key, counts)
-        n = counts[low:high].sum() if low < high else 0
+        n = 0
+        for place in range(low, high):
+            n += counts[place]
         here, below = low, 0  # values in bins before `here`
         for i in range(len(q) if n >= least else 0):
             rank = int((n - 1) * q[i])
@@ -148,7 +150,8 @@ def _ranked(
         if n >= least:
             keys[row], totals[row] = key, n
             row += 1
-        counts[low:high] = 0
+        for place in range(low, high):
+            counts[place] = 0
     return row
 
 

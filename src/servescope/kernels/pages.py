@@ -97,7 +97,7 @@ def _to_pages(store: Store, key: int) -> None:
     """Move the list of a key to pages."""
     early = store.early
     for at in range(1, early[key, 0] + 1):
-        held = int(early[key, at])
+        held = int(np.int64(early[key, at]))  # unsigned numbers would be compiled for again
         _count(store, _owner(key, held), held % PAGE_BINS, np.uint64(1))
     early[key, 0] = PAGED
 
@@ -167,7 +167,7 @@ def merge_lists(store: Store, later: Store, key: int) -> int:
                 _to_pages(store, key)
         else:
             for at in range(1, length + 1):
-                add_one(store, key, int(early[key, at]))
+                add_one(store, key, int(np.int64(early[key, at])))
         key += 1
     return key
 

@@ -150,11 +150,13 @@ def stitch(
 ) -> tuple[int, int]:
     """Fold in the records of the adjacent, later slice, from `row` on; otherwise as `fold`."""
     highlights = lines[-1]
-    rows = np.empty(AHEAD, np.int64)
+    keys, rows = np.empty(AHEAD, np.int64), np.empty(AHEAD, np.int64)
     while row < len(later) and used + AHEAD <= len(records) and has_room(store, AHEAD):
-        keys = later[row : row + AHEAD, KEY]
-        _look_ahead(slots, records, keys, rows[: len(keys)])
-        for j in range(len(keys)):
+        ahead = min(AHEAD, len(later) - row)
+        for j in range(ahead):
+            keys[j] = later[row + j, KEY]
+        _look_ahead(slots, records, keys[:ahead], rows[:ahead])
+        for j in range(ahead):
             at = rows[j] if rows[j] >= 0 else _row_of(slots, records, used, keys[j])
             if at == used:
                 used += 1
