@@ -334,6 +334,8 @@ def _run_views(
     )
     if folder is not None:
         notes += write_raster_rows(trace, tables, chosen, folder / "tables")
+        if not (folder / "rows").exists():
+            notes.append("lb_rows is not written: the balance tables are not made, or hold no request")
     doc = "How fast the scan ran: rows, seconds, rows per second, peak memory of the process in bytes."
     return tables, notes, Table("timing", pa.Table.from_pylist([timing]), doc)
 

@@ -79,6 +79,7 @@ def test_row_slices_need_a_folder_and_users(tmp_path: Path) -> None:
         api.views(trace, rows=True)
     found = api.views(trace, out=tmp_path / "out", rows=True)
     assert "raster_rows is not written: it needs the table window_rank" in found.notes
+    assert any(note.startswith("lb_rows is not written") for note in found.notes)
     with pytest.raises(TypeError, match="raster_dyas"):
         api.views(trace, raster_dyas=(1, 2))
 
