@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 
+from servescope.views import run_views
 from tests.reference import balance as slow
 from tests.traces import build, rows_of, traces
 from tests.views.study import as_bytes, bins, study, tables
@@ -41,6 +42,14 @@ def test_slices_and_threads_give_the_same_bytes() -> None:
     whole = as_bytes(tables(trace, *NAMES))
     for rows, threads in ((1, 1), (1, 2), (600, 2)):
         assert as_bytes(tables(trace, *NAMES, slice_rows=rows, threads=threads)) == whole
+
+
+def test_without_any_latency_there_is_no_table_but_a_note() -> None:
+    lengths = {"arrival_us": [0], "input_tokens": [5], "output_tokens": [6]}
+    made, notes, _ = run_views(build(lengths), ["shape_cell"])
+    assert made == []
+    assert notes == ["table shape_cell is left out: the source has no completed_us and no ttft_s"]
+    assert tables(build({**lengths, "ttft_s": [1.0]}), "shape_cell")["shape_cell"].data.num_rows == 1
 
 
 def test_edges_of_cells_and_of_the_filters() -> None:

@@ -102,8 +102,8 @@ class ShapeCell:
         self.hits.merge(later.hits)
 
     def tables(self) -> list[Table]:
-        """`shape_cell` and `hit_cell`, by the columns from left to right."""
-        return [self._shapes(), self._hits()]
+        """`shape_cell` (unless it can have no rows) and `hit_cell`, by the columns from left to right."""
+        return [self._hits()] if no_latency(self.context) else [self._shapes(), self._hits()]
 
     def _shapes(self) -> Table:
         keys, counts = self.shapes.sorted()
@@ -129,6 +129,13 @@ class ShapeCell:
         return table("hit_cell", columns, HIT_DOC)
 
 
+def no_latency(context: Context) -> list[str]:
+    """That there is no table without a latency, where the source has none."""
+    if context.has("completed_us") or context.has("ttft_s") or not context.has("output_tokens"):
+        return []
+    return ["table shape_cell is left out: the source has no completed_us and no ttft_s"]
+
+
 VIEW = View(
     "shape_cell",
     COLUMNS,
@@ -137,4 +144,5 @@ VIEW = View(
         "hit_cell": ("input_tokens", "cached_tokens", "ttft_s"),
     },
     ShapeCell,
+    notes=no_latency,
 )
