@@ -72,7 +72,7 @@ class Limits:
                 missing = np.isnan(values) if name == "ttft_s" else values == null
                 self.known[at] += batch.rows - int(np.count_nonzero(missing))
         if self.context.has("user"):
-            self.users += np.bincount(int32(batch, "user") + 1, minlength=len(self.users))
+            self.users += np.roll(np.bincount(int32(batch, "user") + 1, minlength=len(self.users)), -1)
 
     def merge(self, later: Limits) -> None:
         """Fold in the adjacent, later slice."""
@@ -153,7 +153,7 @@ class Limits:
                 yield LACKING.get(name, ("lengths", "", ""))[0], limit, "it is unknown for the others"
 
     def _users(self) -> Iterator[tuple[str, str, str]]:
-        most = int(self.users[1:].max(initial=0))
+        most = int(self.users[:-1].max(initial=0))
         if most > DOMINANT * self.context.rows:
             share = most / self.context.rows
             because = f"one user sent {share:.1%} of the requests"

@@ -67,10 +67,10 @@ class ModelDay:
     def merge(self, later: ModelDay) -> None:
         """Fold in the adjacent, later slice."""
         for day, page in later.pages.items():
-            if day in self.pages:
-                self.pages[day] += page
-            else:
-                self.pages[day] = page
+            own = self.pages.get(day)
+            if own is not None:  # of a state from before the last models came: a shorter page
+                page[: len(own)] += own
+            self.pages[day] = page
 
     def tables(self) -> list[Table]:
         """`model_day`, by day, then by model in order of first appearance."""

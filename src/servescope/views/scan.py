@@ -10,86 +10,54 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import dataclass, field
-from threading import Lock
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
-from servescope.engine import local
-from servescope.errors import DataError, UsageError
+from servescope.engine import local, ray
+from servescope.errors import UsageError, unknown_name
 from servescope.views.catalogue import VIEWS, load
+from servescope.views.growth import watched
 from servescope.views.prologue import prologue
+from servescope.views.resume import Keeper, Merged
 from servescope.views.sketch import TIMES, Context, Sketch, View, ViewOptions
+from servescope.views.slices import Counter, Scan, Scanned, Slice, StoredScan, read_scanned, slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from servescope.result import Table
     from servescope.trace import Trace
 
     Progress = Callable[[int, int], None]
 
-SLICE_ROWS = 1 << 20  # about the rows of a slice; a slice is whole parts
+SLICE_ROWS = 1 << 20  # least rows of a slice; a slice is whole parts
+MOST_SLICES = 64  # of a trace, about: each slice costs a merge of all that it touched
+MOST_SLICE_ROWS = 1 << 22
+ENGINES = ("local", "ray")
 
 
 @dataclass(frozen=True)
-class Slice:
-    """A run of parts, `first` up to before `last`, and the views that scan it."""
+class Running:
+    """How a scan runs.
 
-    first: int
-    last: int
-    views: tuple[View, ...]
+    threads   how many slices are in work at once, or cores of a Ray cluster that is started
+    engine    name in `ENGINES`
+    address   of a running Ray cluster
+    folder    where the state is kept, None: nowhere
+    resume    whether to go on from the state that is there
+    progress  called with rows done and rows in total, from any thread
+    """
 
-
-@dataclass
-class Counter:
-    """Rows done so far, told to `progress` from any thread. Counts a row once for each lane."""
-
-    total: int
-    progress: Progress | None
-    done: int = 0
-    lock: Any = field(default_factory=Lock)
-
-    def add(self, rows: int) -> None:
-        """Count rows as done."""
-        if self.progress is not None:
-            with self.lock:
-                self.done += rows
-                self.progress(self.done, self.total)
-
-
-@dataclass
-class Order:
-    """First row and arrivals at both ends of a run of rows, to see that time never goes back."""
-
-    row: int = 0
-    first_us: int | None = None
-    last_us: int | None = None
-
-    def follow(self, arrival: npt.NDArray[np.int64], row: int) -> None:
-        """Append rows. Raises DataError where their arrivals go back or begin before 0."""
-        ends = Order(row, int(arrival[0]), int(arrival[-1]))
-        back = np.flatnonzero(arrival[1:] < arrival[:-1])
-        if len(back) or ends.first_us is None or ends.first_us < 0:
-            raise _not_ordered(row + int(back[0]) + 1 if len(back) else row)
-        self.join(ends)
-
-    def join(self, later: Order) -> None:
-        """Append a later run. Raises DataError where it begins before this one ends."""
-        if self.last_us is None:
-            self.row, self.first_us = later.row, later.first_us
-        elif later.first_us is None or later.first_us < self.last_us:
-            raise _not_ordered(later.row)
-        self.last_us = later.last_us
-
-
-def _not_ordered(row: int) -> DataError:
-    return DataError(
-        f"request {row:,} arrives before the one before it, or before time 0: the trace is not in time "
-        "order. `servescope convert` writes it sorted."
-    )
+    threads: int = 1
+    engine: str = "local"
+    address: str | None = None
+    folder: Path | None = None
+    resume: bool = False
+    progress: Progress | None = None
 
 
 def run_views(
@@ -98,28 +66,32 @@ def run_views(
     *,
     threads: int | None = None,
     options: ViewOptions | None = None,
-    progress: Progress | None = None,
+    **running: Any,
 ) -> tuple[list[Table], list[str], dict[str, int | float]]:
     """Result tables of a trace, notes for the reader, and how long the scan took.
 
-    names     tables to make (`VIEWS`); None: all that the trace allows, the rest is noted
-    threads   how many slices are in work at once; None: one for each core
-    progress  called with rows done and rows in total, from any thread
+    names    tables to make (`VIEWS`); None: all that the trace allows, the rest is noted
+    threads  how many slices are in work at once; None: one for each core
+    running  the other fields of `Running`
 
     Raises UsageError for an unknown table, one that this trace cannot give, a window of no
-    length, or a highlighted model that is not in the trace; DataError where time goes back.
+    length, a highlighted model that is not in the trace, an unknown engine, or a state that does not
+    fit; DataError where time goes back.
     """
     begun = time.perf_counter()
+    if running.get("engine", "local") not in ENGINES:
+        raise unknown_name("engine", running["engine"], ENGINES)
+    how = Running(threads or os.cpu_count() or 1, **running)
     wanted, notes = _wanted(trace, names)
     chosen = list({view.name: view for view in wanted.values()}.values())
-    threads = threads or os.cpu_count() or 1
-    context = prologue(trace, chosen, options or ViewOptions(), threads=threads)
+    context, sketches, more = _scan(trace, chosen, options or ViewOptions(), how)
+    notes += more
     for view in chosen:
         notes += view.notes(context)
     notes += _filter_notes(trace, chosen)
     made = {}
-    for sketch in _scan(trace, context, chosen, threads, progress).values():
-        made.update({table.name: table for table in sketch.tables()})
+    for name in list(sketches):  # each is let go once its tables are made
+        made.update({table.name: table for table in sketches.pop(name).tables()})
     seconds = time.perf_counter() - begun
     timing: dict[str, int | float] = {
         "rows": trace.rows,
@@ -162,50 +134,74 @@ def _filter_notes(trace: Trace, chosen: Sequence[View]) -> list[str]:
     ]
 
 
-def slices(trace: Trace, chosen: tuple[View, ...], rows: int) -> list[Slice]:
-    """Runs of parts of at least `rows` rows (the last may have fewer), for these views."""
-    cut: list[Slice] = []
-    first = 0
-    for last in range(1, len(trace.parts) + 1):
-        if trace.starts[last] - trace.starts[first] >= rows or last == len(trace.parts):
-            cut.append(Slice(first, last, chosen))
-            first = last
-    return cut
-
-
 def _scan(
-    trace: Trace, context: Context, chosen: Sequence[View], threads: int, progress: Progress | None
-) -> dict[str, Sketch]:
-    """The finished sketch of every view, by view name."""
+    trace: Trace, chosen: Sequence[View], options: ViewOptions, running: Running
+) -> tuple[Context, dict[str, Sketch], list[str]]:
+    """Context, the finished sketch of every view by its name, and notes on what was taken up."""
+    each = partial(local.map, threads=running.threads)
+    keeper = Keeper(running.folder, trace, options, each=each) if running.folder else None
+    kept = keeper.find() if keeper and running.resume else None
+    if kept:
+        kept.seed(trace, each=each)
+    context = prologue(trace, chosen, options, threads=running.threads)
+    merged, notes = kept.merged(chosen, context) if kept else (Merged(), [])
+    if keeper and not running.resume:
+        keeper.clear()
+    if running.resume and not kept:
+        notes.append(f"nothing to resume in {running.folder}: everything is scanned")
+    work = _work(trace, chosen, merged)
+    for view in chosen:
+        if not view.ordered and view.name not in merged.sketches:
+            merged.asked[view.name] = set()
+            merged.sketches[view.name] = view.new(watched(context, merged.asked[view.name]))
+            merged.asked[view.name].clear()
+    whole: dict[str, Sketch] = {}
+    for one, done in _done(trace, context, work, running, keeper):
+        if one.views[0].ordered:
+            whole |= done.sketches
+            continue
+        fresh = one.first >= merged.parts  # and not rows that only some views scan again
+        if keeper and fresh and one.last == len(trace.parts) and merged.parts < one.first:
+            keeper.keep(replace(merged, parts=one.first), context)
+        for name, sketch in done.sketches.items():
+            merged.sketches[name].merge(sketch)
+            merged.asked[name] |= done.asked[name]
+        if fresh:
+            merged.order.join(done.order)
+            if keeper and keeper.due() and one.last < len(trace.parts):
+                keeper.keep(replace(merged, parts=one.last), context)
+    if keeper:
+        keeper.keep(replace(merged, parts=len(trace.parts)), context)
+    return context, whole | merged.sketches, notes
+
+
+def _work(trace: Trace, chosen: Sequence[View], merged: Merged) -> list[Slice]:
+    """The slices to scan: ordered views as a whole, the others from where their sketches end."""
     free = tuple(view for view in chosen if not view.ordered)
+    anew = tuple(view for view in free if view.name not in merged.sketches)
+    rows = max(SLICE_ROWS, min(MOST_SLICE_ROWS, trace.rows // MOST_SLICES))
     work = [Slice(0, len(trace.parts), (view,)) for view in chosen if view.ordered]
-    work += slices(trace, free, SLICE_ROWS) if free else []
-    rows = sum(trace.starts[one.last] - trace.starts[one.first] for one in work)
-    counter = Counter(rows, progress)
+    if anew and merged.parts:
+        work += slices(trace, anew, rows, last=merged.parts)
+    return work + (slices(trace, free, rows, first=merged.parts) if free else [])
 
-    def run(one: Slice) -> tuple[dict[str, Sketch], Order]:
-        order = Order()
-        sketches = {view.name: view.new(context) for view in one.views}
-        columns = sorted({name for sketch in sketches.values() for name in sketch.columns})
-        for batch in trace.batches(columns, first=one.first, last=one.last):
-            if batch.rows:
-                order.follow(batch["arrival_us"].astype(np.int64, copy=False), batch.start)
-                for sketch in sketches.values():
-                    sketch.update(batch)
-            counter.add(batch.rows)
-        return sketches, order
 
-    whole: dict[str, Sketch] = {view.name: view.new(context) for view in free}
-    whole_order = Order()
-    for done, order in local.map(run, work, threads=threads):
-        if not done.keys() - whole.keys() and order.last_us is not None:
-            whole_order.join(order)
-        for name, sketch in done.items():
-            if name in whole:
-                whole[name].merge(sketch)
-            else:
-                whole[name] = sketch
-    return whole
+def _done(
+    trace: Trace, context: Context, work: list[Slice], running: Running, keeper: Keeper | None
+) -> Iterator[tuple[Slice, Scanned]]:
+    """Every slice and what came of it, in their order."""
+    counter = Counter(sum(trace.starts[one.last] - trace.starts[one.first] for one in work), running.progress)
+    if running.engine == "local":
+        scan = Scan(trace, context, counter.add)
+        yield from zip(work, local.map(scan, work, threads=running.threads), strict=True)
+        return
+    with ExitStack() as stack:
+        folder = keeper.folder if keeper else Path(stack.enter_context(TemporaryDirectory()))
+        stored = StoredScan(Scan(trace, context), str(folder.resolve()), keeper.key if keeper else "")
+        paths = ray.map(stored, work, threads=running.threads, address=running.address)
+        for one, path in zip(work, paths, strict=True):
+            yield one, read_scanned(path, context)
+            counter.add(trace.starts[one.last] - trace.starts[one.first])
 
 
 def peak_rss_bytes() -> int:
