@@ -177,6 +177,8 @@ def views(
     lb_models: Sequence[str] = (),
     lb_window_days: tuple[float, float] | None = None,
     rows: bool = False,
+    preset: str | None = None,
+    compare: str | None = None,
     progress: Progress | None = None,
     **rasters: Any,
 ) -> Result:
@@ -190,22 +192,29 @@ def views(
     lb_models       models of the balance tables; empty = the three with most requests
     lb_window_days  their half-open window in days of the trace clock; None = the last 59 days
     rows            also write row slices: `rows/lb_rows/*.parquet` and `tables/raster_rows.parquet`
+    preset          a study whose models, windows and ranks stand where nothing else is chosen
+    compare         a study whose published numbers are set beside ours: table `compare_NAME`
     progress        called with (rows done, rows in all)
     rasters         the fields of `servescope.views.ViewOptions` whose names begin with raster
     """
+    from servescope.report.study.compare import compared_tables
+    from servescope.views.presets import settled
+
     if out is not None:
         refuse_target(out, folder=True, own=REPORT_ENTRIES)
     elif rows:
         raise UsageError("row slices need a folder to be written to; name one with -o DIR.")
     whole = _trace(trace)
     chosen = {"windows_s": windows_s, "highlights": highlights, "lb_models": lb_models, **rasters}
-    options = {"threads": threads, "progress": progress, "lb_window_days": lb_window_days, **chosen}
-    named = {name: value for name, value in options.items() if name not in ("threads", "progress")}
+    chosen = {**chosen, "lb_window_days": lb_window_days, "preset": preset, "compare": compare}
+    compared_tables((), compare)  # an unknown name is refused before the scan
+    options, named, said = settled(whole, {"threads": threads, "progress": progress, **chosen})
     with nullcontext(None) if out is None else atomic(out) as part:
         if rows:
             options["rows"] = part
         tables, notes, timing = _run_views(whole, view, options)
-        result = _result("views", whole, tables, notes=notes, view=list(view), **named)
+        tables += compared_tables(tables, compare)
+        result = _result("views", whole, tables, notes=[*said, *notes], view=list(view), **named)
         if part is not None:
             write_tables(result.tables, part / "tables")
     if out is not None:
@@ -219,18 +228,24 @@ def report(trace: TraceLike, *, out: PathLike, figures: bool = True, **options: 
 
     out      folder that gets report.html, report.json, tables/ and figures/
     figures  whether to draw figures/*.svg and *.pdf beside the page
-    options  threads, windows_s, highlights, lb_models, …, progress as in `views`
+    options  threads, windows_s, highlights, lb_models, preset, compare, …, progress as in `views`
     """
     from servescope.report.page import render
+    from servescope.report.study.compare import compared_tables
     from servescope.sessions.stated import stated_sessions
+    from servescope.views.presets import settled
 
     refuse_target(out, folder=True, own=REPORT_ENTRIES)
     whole = _trace(trace)
+    compare = options.get("compare")
+    compared_tables((), compare)  # an unknown name is refused before the scan
+    options, named, said = settled(whole, options)
     with atomic(out) as part:
         options = {**options, "rows": part if options.get("rows") else None}
         tables, notes, _ = _run_views(whole, (), options)
         sessions, session_notes = stated_sessions(whole)
-        result = _result("report", whole, [*tables, *sessions], notes=[*notes, *session_notes])
+        tables += [*sessions, *compared_tables(tables, compare)]
+        result = _result("report", whole, tables, notes=[*said, *notes, *session_notes], **named)
         write_tables(result.tables, part / "tables")
         write_atomic(part / "report.json", _saved_document(result, whole))
         render(part, figures=figures)
@@ -238,16 +253,17 @@ def report(trace: TraceLike, *, out: PathLike, figures: bool = True, **options: 
     return result
 
 
-def report_from(folder: PathLike, *, figures: bool = True) -> Result:
+def report_from(folder: PathLike, *, figures: bool = True, compare: str | None = None) -> Result:
     """Draw the page and the figures again from the saved tables of a report; no trace is needed.
 
-    folder  what `report` wrote; its tables and report.json stay as they are
+    folder   what `report` wrote; its tables and report.json stay as they are
+    compare  a study whose published numbers are laid over; None: as the report was made
     """
     from servescope.report.page import render
     from servescope.report.saved import read_saved
 
     saved = read_saved(Path(folder))
-    render(Path(folder), figures=figures)
+    render(Path(folder), figures=figures, compare=compare)
     document = saved.document
     ledger = Ledger(**document["ledger"])
     return Result("report", document["inputs"], ledger, document["notes"], saved.tables)

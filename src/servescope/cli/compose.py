@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -37,6 +37,16 @@ BalanceWindow = Annotated[
 Rows = Annotated[
     bool, typer.Option("--rows", help="Also write the requests behind the balance tables and rasters.")
 ]
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        metavar="STUDY", help="Models, windows and ranks of a study (chutes), where none are chosen."
+    ),
+]
+Compare = Annotated[
+    str | None,
+    typer.Option(metavar="STUDY", help="Set a study's published numbers (chutes) beside those found."),
+]
 NoFigures = Annotated[bool, typer.Option("--no-figures", help="Leave out the SVG and PDF files.")]
 
 
@@ -59,6 +69,8 @@ def report(
     lb_model: BalanceModels = None,
     lb_window: BalanceWindow = None,
     rows: Rows = False,
+    preset: Preset = None,
+    compare: Compare = None,
     no_figures: NoFigures = False,
     reading: Reading,
     json: Json = False,
@@ -74,7 +86,7 @@ def report(
     folder = _folder(traces, out, from_)
     with progress_bars() as bar:
         if from_ is not None:
-            result = api.report_from(folder, figures=not no_figures)
+            result = api.report_from(folder, figures=not no_figures, compare=compare)
         else:
             trace = partial(api.read, *(traces or ()), progress=bar("reading"), **reading)
             result = api.report(
@@ -82,14 +94,28 @@ def report(
                 out=folder,
                 figures=not no_figures,
                 threads=threads,
-                windows_s=window_s or api.WINDOWS_S,
-                highlights=highlight or (),
-                lb_models=lb_model or (),
-                lb_window_days=day_window(lb_window, "--lb-window"),
                 rows=rows,
+                preset=preset,
+                compare=compare,
                 progress=bar("scanning"),
+                **_choices(window_s, highlight, lb_model, lb_window),
             )
     show_report(result, folder, json=json)
+
+
+def _choices(
+    window_s: list[float] | None,
+    highlight: list[str] | None,
+    lb_model: list[str] | None,
+    lb_window: str | None,
+) -> dict[str, Any]:
+    """What shapes the tables, as keyword arguments of `api.views` and `api.report`."""
+    return {
+        "windows_s": window_s or (10, 300),
+        "highlights": highlight or (),
+        "lb_models": lb_model or (),
+        "lb_window_days": day_window(lb_window, "--lb-window"),
+    }
 
 
 def _folder(traces: list[str] | None, out: str | None, from_: str | None) -> str:
@@ -141,6 +167,8 @@ def views(
     lb_model: BalanceModels = None,
     lb_window: BalanceWindow = None,
     rows: Rows = False,
+    preset: Preset = None,
+    compare: Compare = None,
     reading: Reading,
     json: Json = False,
 ) -> None:
@@ -157,12 +185,11 @@ def views(
             out=out,
             view=view or (),
             threads=threads,
-            windows_s=window_s or api.WINDOWS_S,
-            highlights=highlight or (),
-            lb_models=lb_model or (),
-            lb_window_days=day_window(lb_window, "--lb-window"),
             rows=rows,
+            preset=preset,
+            compare=compare,
             progress=bar("scanning"),
+            **_choices(window_s, highlight, lb_model, lb_window),
         )
     show(result, json=json)
 

@@ -208,7 +208,31 @@ BECAUSE: dict[str, tuple[str, str]] = {
     "length_ccdf": ("input_tokens", "the trace states no token counts"),
     "rate": ("arrival_us", "the trace states no arrival times"),
     "load_hour": ("arrival_us", "the trace states no arrival times"),
+    "shape_cell": ("output_tokens", "the trace does not state the tokens of both sides"),
+    "hit_cell": ("cached_tokens", "the trace states no cached tokens"),
+    "user_stats": ("user", "the trace states no users"),
+    "user_month_gap": ("user", "the trace states no users"),
+    "pair_count": ("user", "the trace states no users"),
+    "pair_gap": ("user", "the trace states no users"),
+    "pair_gap_hist": ("user", "the trace states no users"),
+    "model_stats": ("model", "the trace states no models"),
+    "model_gap": ("model", "the trace states no models"),
+    "model_gap_pair": ("model", "the trace states no models"),
+    "model_hour": ("model", "the trace states no models"),
+    "instance_minute": ("instance", "the trace states no serving instances"),
+    "load_latency_cell": ("instance", "the trace states no serving instances"),
+    "user_hour_instance": ("instance", "the trace states no serving instances"),
+    "raster_rows": ("user", "the trace states no users"),
 }  # table -> the column it needs, and what to say where the source lacks it
+
+
+EMPTY = {
+    "raster_rows": "no user or model of the asked ranks or names has requests in the raster window",
+    "user_hour_instance": "no user has an hour of at least 200 requests to a balance model with 40% of the "
+    "input cached",
+    "instance_minute": "no request of a balance model in the balance window names an instance",
+}  # table -> why it can be empty
+ASKED = {"raster_rows": "; it is written with --rows"}  # table -> how to get it
 
 
 class Drawn(NamedTuple):
@@ -233,8 +257,8 @@ def _absent(saved: Saved, table: str) -> str:
     if column and saved.columns() and column not in saved.columns():
         return reason
     if table in saved.tables:
-        return f"table {table} has no rows"
-    return f"no table {table} in this result"
+        return EMPTY.get(table, f"table {table} has no rows")
+    return f"no table {table} in this result{ASKED.get(table, '')}"
 
 
 def draw_all(saved: Saved) -> tuple[list[Drawn], list[Skipped]]:

@@ -97,17 +97,7 @@ def config(palette: dict[str, Any], font: str) -> dict[str, Any]:
         },
         "line": {"color": palette["series"][0], "strokeWidth": 1.6},
         "area": {"color": palette["series"][0]},
-        "style": {
-            "reference": {
-                "color": palette["muted"],
-                "stroke": palette["muted"],
-                "strokeDash": [4, 4],
-                "strokeWidth": 1,
-            },
-            "middle": {"color": palette["ink"]},
-            "published": {"fill": palette["ink"], "stroke": palette["ink"]},
-            "published-text": {"fill": palette["ink"], "fontSize": 11},
-        },
+        "style": _styles(palette),
         "range": {
             "category": palette["series"],
             "ordinal": [palette["ink"], *palette["series"]],
@@ -115,6 +105,21 @@ def config(palette: dict[str, Any], font: str) -> dict[str, Any]:
             "ramp": palette["cells"],
             "diverging": palette["diverging"],
         },
+    }
+
+
+def _styles(palette: dict[str, Any]) -> dict[str, Any]:
+    """Looks of single marks, by the name that a figure gives them."""
+    return {
+        "reference": {
+            "color": palette["muted"],
+            "stroke": palette["muted"],
+            "strokeDash": [4, 4],
+            "strokeWidth": 1,
+        },
+        "middle": {"color": palette["ink"]},
+        "published": {"fill": palette["ink"], "stroke": palette["ink"]},
+        "published-text": {"fill": palette["ink"], "fontSize": 11},
     }
 
 

@@ -198,9 +198,9 @@ def arrivals_map(saved: Saved) -> Drawing:
             .scale(domain=[0, 24], nice=False)
             .axis(values=list(range(0, 25, 4))),
             x2="x2:Q",
-            y=alt.Y("y:Q", title="instance, by first activity").scale(
-                domain=[0, instances], nice=False, reverse=True
-            ),
+            y=alt.Y("y:Q", title="instance, by first activity")
+            .scale(domain=[0, instances], nice=False, reverse=True)
+            .axis(format="d", tickMinStep=1),
             y2="y2:Q",
             color=alt.Color("value:Q", title="requests a minute")
             .scale(type="log", domain=[low, high], clamp=True, range="ramp")

@@ -118,7 +118,7 @@ def user_zoom(saved: Saved, last: bool) -> Drawing:
     return Drawing(_zoom_chart(rows), says, remark, f"{total:,} requests; {picks:,} users qualify")
 
 
-SHARE, CACHED = "share of all the requests of this user", "cached part of their input"
+SHARE, CACHED = "share of requests", "cached part of input"
 
 
 def _zoom_rows(saved: Saved, model: str, data: pa.Table, hour: int, total: int) -> list[Row]:

@@ -185,7 +185,7 @@ def raster(rows: list[Row], y: str) -> alt.Chart:
             x=alt.X("x:Q", title="days since the first request shown")
             .scale(domain=[0, 31], nice=False)
             .axis(values=list(range(0, 31, 6))),
-            y=alt.Y("y:Q", title=y).scale(nice=False),
+            y=alt.Y("y:Q", title=y).scale(nice=False).axis(format="d", tickMinStep=1),
             color=alt.Color("c:N", legend=None).scale(range="category"),
             tooltip=[alt.Tooltip("x:Q", format=".2f"), "y:Q"],
         )

@@ -17,11 +17,12 @@ import pyarrow as pa
 from servescope.errors import unknown_name
 from servescope.report.figure import HEIGHT, Drawing, NotDrawn, chart
 from servescope.report.grids import cell
+from servescope.report.saved import Saved
 from servescope.report.study.measures import MEASURES
 from servescope.result import Table
 
 if TYPE_CHECKING:
-    from servescope.report.saved import Saved
+    from collections.abc import Sequence
 
     Row = dict[str, Any]
 
@@ -88,6 +89,11 @@ def compared(saved: Saved, source: Published) -> Table:
     columns = zip(*rows, strict=True)
     arrays = {name: pa.array(list(c), kind) for (name, kind), c in zip(KINDS.items(), columns, strict=True)}
     return Table(f"compare_{source.name}", pa.table(arrays), DOC)
+
+
+def compared_tables(tables: Sequence[Table], name: str | None) -> list[Table]:
+    """The comparison with a study's numbers, [] for none. Raises UsageError for an unknown study."""
+    return [compared(Saved({table.name: table for table in tables}), published(name))] if name else []
 
 
 def measured(saved: Saved, measure: str) -> float | None:

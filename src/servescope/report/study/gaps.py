@@ -91,7 +91,7 @@ def _poisson(low: float, high: float) -> alt.Chart:
 
 def _hours_say(hours: Hours) -> str:
     above = percent(float(np.mean(hours.cv > 1)))
-    return f"{above} of the models have a mean CV above 1 (burstier than Poisson, the dashed line)."
+    return f"{above} of the models have a mean CV above 1 (burstier than Poisson)."
 
 
 def smoothness(saved: Saved) -> Drawing:
@@ -105,7 +105,8 @@ def smoothness(saved: Saved) -> Drawing:
         layers = alt.layer(drawn, _poisson(min(r["x"] for r in rows), max(r["x2"] for r in rows)))
     says = f"{len(found.names):,} models. {_hours_say(found)}"
     samples = f"{len(found.names):,} models, {int(found.hours.sum()):,} valid hours"
-    return Drawing(layers, says, CELLS_SAY.format(per), samples)
+    remark = CELLS_SAY.format(per) + (" Dashed: a CV of 1." if layers is not drawn else "")
+    return Drawing(layers, says, remark, samples)
 
 
 def correlations(saved: Saved, names: list[str]) -> Floats:
