@@ -33,9 +33,8 @@ def test_lb_rows(tmp_path: Path, slice_rows: int, threads: int, monkeypatch: pyt
     trace = study(6, cuts=(1, 2, 700, 701, 1500))
     clock_us = trace.meta.origin.clock_us
     days = (clock_us / DAY_US, (clock_us + 3_000_000_000) / DAY_US)
-    api.views(
-        trace, out=tmp_path / "out", threads=threads, lb_models=["m1", "m3"], lb_window_days=days, rows=True
-    )
+    chosen = {"lb_models": ["m1", "m3"], "lb_window_days": days}
+    api.views(trace, out=tmp_path / "out", view=["user_hour"], threads=threads, rows=True, **chosen)
     expected = [
         {
             "request_id": row["request_id"],
