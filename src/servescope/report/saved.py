@@ -56,7 +56,9 @@ class Saved:
             return []
         data = self.arrow(table)
         for column, value in equal.items():
-            data = data.filter(pc.equal(data[column], pa.scalar(value, data[column].type)))
+            kind = data[column].type
+            kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+            data = data.filter(pc.equal(data[column].cast(kind), pa.scalar(value, kind)))
         return data.to_pylist()  # type: ignore[no-any-return]
 
     def row(self, table: str, **equal: object) -> dict[str, Any]:
@@ -107,13 +109,25 @@ def _printable_table(table: Table) -> Table:
     data = table.data
     for index, part in enumerate(data.schema):
         if pa.types.is_dictionary(part.type):
-            data = data.set_column(index, part.name, data.column(index).cast(part.type.value_type))
-        if pa.types.is_string(data.schema.field(index).type):
+            data = data.set_column(index, part.name, _printable_codes(data.column(index)))
+        if pa.types.is_string(part.type):
             found = [text for text in pc.unique(data.column(index)).to_pylist() if text is not None]
             if not all(text.isprintable() for text in found):
                 texts = [None if t is None else printable(t) for t in data.column(index).to_pylist()]
                 data = data.set_column(index, part.name, pa.array(texts, pa.string()))
     return Table(table.name, data, printable(table.doc))
+
+
+def _printable_codes(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of codes with printable texts; it stays coded: a pair of a user and a model is long in text."""
+    whole = column.unify_dictionaries()
+    if not whole.num_chunks:
+        return whole
+    texts = whole.chunk(0).dictionary.cast(pa.string()).to_pylist()
+    if all(text is None or text.isprintable() for text in texts):
+        return whole
+    named = pa.array([None if text is None else printable(text) for text in texts], pa.string())
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(c.indices, named) for c in whole.chunks])
 
 
 def read_saved(folder: Path) -> Saved:

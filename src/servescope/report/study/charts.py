@@ -28,12 +28,15 @@ def typed(drawn: Any) -> alt.Chart:
 def log_ticks(low: float, high: float) -> list[float]:
     """Places of labels on a logarithmic axis, also on one too short for round numbers of `ticks`.
 
-    >>> log_ticks(1, 1000), log_ticks(100, 140)
-    ([1.0, 10.0, 100.0, 1000.0], [100.0, 110.0, 120.0, 130.0, 140.0])
+    >>> log_ticks(1, 1000), log_ticks(300, 3000), log_ticks(100, 140)
+    ([1.0, 10.0, 100.0, 1000.0], [500.0, 1000.0, 2000.0], [100.0, 110.0, 120.0, 130.0, 140.0])
     """
     found = ticks(low, high)
     if len(found) > 2 or not low < high:
         return found
+    if high >= 10 * low:
+        steps = (k * 10.0**d for d in range(floor_log(low), floor_log(high) + 1) for k in (1, 2, 5))
+        return [float(f"{s:.6g}") for s in steps if low * (1 - 1e-9) <= s <= high * (1 + 1e-9)]
     least = (high - low) / 5
     step = next(s for s in (10.0 ** floor_log(least) * k for k in (1, 2, 5, 10)) if s >= least * (1 - 1e-9))
     first = math.ceil(low / step - 1e-9)
