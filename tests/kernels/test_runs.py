@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from servescope.kernels import runs
 from servescope.kernels.histogram import LOG_BINS, REAL_CENTRES, WHOLE_CENTRES, log_bins, quantile
-from servescope.kernels.runs import Runs
+from servescope.kernels.runs import Runs, between
 from tests.reference import runs as slow
 
 KEYS = st.sampled_from([0, 1, 2, 3, 127, 128, 300, 2**31 - 1])
@@ -74,6 +75,23 @@ def test_quantiles_are_those_of_one_histogram_a_key(values: list[tuple[int, int]
             own = np.array([float(v) for k, v in values if k == key])
             expected = quantile(log_bins(own), q, whole=whole)
             assert np.isnan(found[key]) if expected is None else found[key] == pytest.approx(expected)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 10**6)), max_size=60), st.integers(1, 12))
+def test_ranked_and_entries_are_those_of_dicts(values: list[tuple[int, int]], least: int) -> None:
+    bins = [(key, int(np.argmax(log_bins(np.array([float(value)]))))) for key, value in values]
+    counts = Counter(bins)
+    found = zip(*(part.tolist() for part in made(bins).entries()), strict=True)
+    assert list(found) == [(*at, counts[at]) for at in sorted(counts)]
+    q = (0.0, 0.1, 0.5, 0.9, 1.0)
+    keys, totals, places = made(bins).ranked(q, least)
+    own = Counter(key for key, _ in bins)
+    assert dict(zip(keys.tolist(), totals.tolist(), strict=True)) == {
+        k: n for k, n in own.items() if n >= least
+    }
+    for at, row in zip(keys.tolist(), between(totals, places, q, whole=True).tolist(), strict=True):
+        whole = log_bins(np.array([float(v) for k, v in values if k == at]))
+        assert row == [quantile(whole, one, whole=True) for one in q]
 
 
 def test_what_is_negative_is_no_value() -> None:

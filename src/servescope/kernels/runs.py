@@ -8,6 +8,8 @@ misses a value, and a value of a rarely seen key takes 1 to 2 bytes instead of m
     held.add(keys, bins)        # int32[n] keys, int64[n] bins from `histogram.log_bin`
     held.merge(later)           # takes over the runs of another; any order gives the same counts
     held.quantile(0.5, keys)    # float64[keys], NaN where a key has no value
+    held.ranked((0.5, 0.9), 10) # the same in whole numbers, of keys with at least 10 values
+    held.entries()              # int64[n] each: key, bin and count of all filled bins
 
 A run is uint8[n]: for each key, ascending, its distance from the key before (the first from -1), then its
 bins, then 0. A bin is its distance from the bin before (the first from -1), doubled, plus 1 if a count
@@ -18,11 +20,16 @@ Slow twin: tests/reference/runs.py.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
 from servescope.kernels.histogram import REAL_CENTRES, WHOLE_CENTRES
 from servescope.kernels.jit import kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -187,6 +194,69 @@ def _quantile(run: Bytes, q: float, centres: npt.NDArray[np.float64], keys: int)
 
 
 @kernel
+def _ranked(
+    run: Bytes, q: npt.NDArray[np.float64], least: int, keys: Ints, totals: Ints, bins: npt.NDArray[np.uint16]
+) -> int:
+    """Fill the first rows of keys, totals and bins as `Runs.ranked` gives them; their number."""
+    counts = np.zeros(1 << BIN_BITS, np.int64)
+    row = 0
+    key, at = _next_key(run, 0, len(run), -1)
+    while key != NO_KEY:
+        at, low, high = _add_bins(run, at, counts, 1 << BIN_BITS, 0)
+        n = 0
+        for place in range(low, high):
+            n += counts[place]
+        here, upto = low, counts[low]
+        for i in range(len(q) if n >= least else 0):
+            rank = int((n - 1) * q[i])
+            while upto <= rank:
+                here += 1
+                upto += counts[here]
+            after, beyond = here, upto
+            while beyond <= min(rank + 1, n - 1):
+                after += 1
+                beyond += counts[after]
+            bins[row, i, 0], bins[row, i, 1] = here, after
+        if n >= least:
+            keys[row], totals[row] = key, n
+            row += 1
+        for place in range(low, high):
+            counts[place] = 0
+        key, at = _next_key(run, at, len(run), key)
+    return row
+
+
+@kernel
+def _entries(run: Bytes, write: bool, found: Ints) -> int:
+    """Number of filled bins; with `write` they are put in found, int64[3, n] (key, bin, count)."""
+    n = 0
+    key, at = _next_key(run, 0, len(run), -1)
+    while key != NO_KEY:
+        here = -1
+        while run[at] != 0:
+            code, at = _get(run, at)
+            here += code >> 1
+            times = 1
+            if code & 1:
+                times, at = _get(run, at)
+            if write:
+                found[0, n], found[1, n], found[2, n] = key, here, times
+            n += 1
+        key, at = _next_key(run, at + 1, len(run), key)
+    return n
+
+
+def between(
+    totals: Ints, bins: npt.NDArray[np.uint16], q: Sequence[float], *, whole: bool = False
+) -> npt.NDArray[np.float64]:
+    """Quantiles from what `Runs.ranked` gives, by the rule of `histogram.quantile`: float64[n, len(q)]."""
+    exact = (totals[:, None] - 1) * np.asarray(q, np.float64)
+    first, after = np.moveaxis((WHOLE_CENTRES if whole else REAL_CENTRES)[bins], -1, 0)
+    found: npt.NDArray[np.float64] = first + (exact - np.floor(exact)) * (after - first)
+    return found
+
+
+@kernel
 def _buffer(
     pending: Values, filled: int, keys: npt.NDArray[np.int32], bins: Ints, row: int
 ) -> tuple[int, int]:
@@ -247,6 +317,28 @@ class Runs:
     def quantile(self, q: float, keys: int, *, whole: bool = False) -> npt.NDArray[np.float64]:
         """Quantile q (0 … 1) of keys 0 … keys - 1: float64[keys]; whole: the values are whole numbers."""
         return _quantile(self.compact(), q, WHOLE_CENTRES if whole else REAL_CENTRES, keys)
+
+    def ranked(self, q: Sequence[float], least: int = 1) -> tuple[Ints, Ints, npt.NDArray[np.uint16]]:
+        """Whole numbers from which `between` makes quantiles, for keys with at least `least` values.
+
+        q  0 … 1, ascending
+
+        Returns int64[n] keys in order, int64[n] their numbers of values, uint16[n, len(q), 2] the bin of
+        the value at or below each quantile and that of the value after it.
+        """
+        run = self.compact()
+        most = len(run) // 3  # a key takes at least 3 bytes
+        keys, totals = np.empty((2, most), np.int64)
+        bins = np.empty((most, len(q), 2), np.uint16)
+        n = _ranked(run, np.asarray(q, np.float64), least, keys, totals, bins)
+        return keys[:n].copy(), totals[:n].copy(), bins[:n].copy()
+
+    def entries(self) -> tuple[Ints, Ints, Ints]:
+        """All filled bins, by key, then by bin: int64[n] keys, bins, counts."""
+        run = self.compact()
+        found = np.empty((3, _entries(run, False, np.empty((3, 0), np.int64))), np.int64)
+        _entries(run, True, found)
+        return found[0], found[1], found[2]
 
     def __getstate__(self) -> dict[str, object]:
         """What is stored: runs alone, so that no half-filled buffer is."""

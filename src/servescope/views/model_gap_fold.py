@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from servescope.kernels.histogram import BINS_A_DECADE, LOG_BINS, log_bin
 from servescope.kernels.jit import kernel
-from servescope.kernels.paged import AHEAD, Store, add_block, add_one, has_room
 from servescope.views.clock import HOUR_US
 
 Ints = npt.NDArray[np.int64]
@@ -19,7 +18,7 @@ Counts = npt.NDArray[np.uint32]
 US_PER_S = 1e6
 FINE = 5  # log bins of 100 a decade in one of 20
 WIDE_BINS = (LOG_BINS - 1) // FINE
-TOGETHER = LOG_BINS // WIDE_BINS  # bins of the previous gap that share a key of the store
+TOGETHER = LOG_BINS // WIDE_BINS  # bins of the previous gap that share a key of the counts
 GROUPS = WIDE_BINS // TOGETHER  # keys of a model
 FIRST, LAST, FIRST_BIN, LAST_BIN, GAPS, SUM = range(6)  # of `facts`; -1: none, in the first four
 HOUR_REQUESTS, HOUR_GAPS, HOUR_SUM = range(6, 9)
@@ -67,15 +66,11 @@ def _square(squares: Words, model: int, gap: int) -> None:
 
 
 @kernel
-def _key(model: int, previous: int) -> int:
-    """Key of the store for gaps of a model after a previous gap of this bin (20 a decade)."""
-    return model * GROUPS + previous // TOGETHER
-
-
-@kernel
-def _bin(previous: int, place: int) -> int:
-    """Bin of the store for a gap of bin `place` after a previous gap."""
-    return previous % TOGETHER * WIDE_BINS + place
+def _note(keys: npt.NDArray[np.int32], bins: Ints, at: int, model: int, previous: int, place: int) -> None:
+    """Write down a gap of bin `place` after one of bin `previous` (20 a decade; below 0: none)."""
+    if previous >= 0:
+        keys[at] = model * GROUPS + previous // TOGETHER
+        bins[at] = previous % TOGETHER * WIDE_BINS + place
 
 
 @kernel
@@ -100,52 +95,45 @@ def _gap(facts: Ints, squares: Words, model: int, gap: int, in_hour: bool) -> in
 def fold(
     facts: Ints,
     squares: Words,
-    store: Store,
     cells: Cells,
     used: int,
     hour: int,
     clock_us: int,
     model: npt.NDArray[np.int32],
     arrival: Ints,
+    keys: npt.NDArray[np.int32],
+    bins: Ints,
     row: int,
 ) -> tuple[int, int, int]:
-    """Fold in rows from `row` on until room runs out: row reached, cells used, open hour.
+    """Fold in rows from `row` on until there is no room for cells: row reached, cells used, open hour.
 
     facts    int64[models, FACTS], modified: arrivals and gaps in microseconds
     squares  uint64[models, SQUARES], modified
-    store    counts of pairs of gaps by `_key` and `_bin`, modified
     cells    finished hours, the first `used`; modified
     hour     the open hour, whose cells are in facts and squares; -1 before the first row
+    keys     int32[rows], -1 before; modified: where a row ends a gap that has one before it,
+    bins     int64[rows]: what to count, see `_note`
     """
     end = (hour + 1) * HOUR_US - clock_us  # of the open hour
-    keys, bins = np.empty(AHEAD, np.int64), np.empty(AHEAD, np.int64)
-    while row < len(model) and has_room(store, AHEAD):
-        number, stop = 0, min(row + AHEAD, len(model))
-        for i in range(row, stop):
-            start = arrival[i]
-            if start >= end or hour < 0:
-                if used + len(facts) > len(cells.hour):
-                    add_block(store, keys, bins, number)
-                    return i, used, hour
-                used = finish(facts, squares, cells, used, hour)
-                hour = (clock_us + start) // HOUR_US
-                end = (hour + 1) * HOUR_US - clock_us
-            at = int(model[i])
-            if at < 0:
-                continue
+    while row < len(model):
+        start = arrival[row]
+        if start >= end or hour < 0:
+            if used + len(facts) > len(cells.hour):
+                return row, used, hour
+            used = finish(facts, squares, cells, used, hour)
+            hour = (clock_us + start) // HOUR_US
+            end = (hour + 1) * HOUR_US - clock_us
+        at = int(model[row])
+        if at >= 0:
             last = facts[at, LAST]
             if last < 0:
                 facts[at, FIRST] = start
             elif start > last:
                 previous = _gap(facts, squares, at, start - last, last >= end - HOUR_US)
-                if previous >= 0:
-                    keys[number] = _key(at, previous)
-                    bins[number] = _bin(previous, facts[at, LAST_BIN])
-                    number += 1
+                _note(keys, bins, row, at, previous, facts[at, LAST_BIN])
             facts[at, LAST] = start
             facts[at, HOUR_REQUESTS] += 1
-        add_block(store, keys, bins, number)
-        row = stop
+        row += 1
     return row, used, hour
 
 
@@ -179,47 +167,42 @@ def reopen(facts: Ints, squares: Words, cells: Cells) -> None:
 
 @kernel
 def stitch(
-    facts: Ints, squares: Words, store: Store, later: Ints, later_squares: Words, end: int, model: int
-) -> int:
-    """Fold in models of the adjacent, later slice but for its hours; the model reached when room ran out.
+    facts: Ints,
+    squares: Words,
+    later: Ints,
+    later_squares: Words,
+    end: int,
+    keys: npt.NDArray[np.int32],
+    bins: Ints,
+) -> None:
+    """Fold in the models of the adjacent, later slice but for its hours.
 
     later, later_squares  facts and squares of the later slice
     end                   end of the open hour, on the clock of the arrivals
+    keys, bins            as in `fold`, two places a model
     """
-    while model < len(facts):
+    for model in range(len(facts)):
         first = later[model, FIRST]
-        if first >= 0:
-            if not has_room(store, 2):
-                return model
-            last = facts[model, LAST]
-            if last < 0:
-                facts[model, FIRST] = first
-            elif first > last:
-                in_hour = last >= end - HOUR_US and first < end
-                previous = _gap(facts, squares, model, first - last, in_hour)
-                if previous >= 0:
-                    add_one(store, _key(model, previous), _bin(previous, facts[model, LAST_BIN]))
-            if later[model, FIRST_BIN] >= 0:
-                _join(facts, store, model, later)
-            facts[model, LAST] = later[model, LAST]
-            facts[model, GAPS] += later[model, GAPS]
-            facts[model, SUM] += later[model, SUM]
-            low = squares[model, LOW] + later_squares[model, LOW]
-            squares[model, HIGH] += later_squares[model, HIGH] + np.uint64(low < later_squares[model, LOW])
-            squares[model, LOW] = low
-        model += 1
-    return model
-
-
-@kernel
-def _join(facts: Ints, store: Store, model: int, later: Ints) -> None:
-    """Pair the last gap so far with the later slice's first one."""
-    if facts[model, LAST_BIN] >= 0:
-        previous = facts[model, LAST_BIN]
-        add_one(store, _key(model, previous), _bin(previous, later[model, FIRST_BIN]))
-    else:
-        facts[model, FIRST_BIN] = later[model, FIRST_BIN]
-    facts[model, LAST_BIN] = later[model, LAST_BIN]
+        if first < 0:
+            continue
+        last = facts[model, LAST]
+        if last < 0:
+            facts[model, FIRST] = first
+        elif first > last:
+            in_hour = last >= end - HOUR_US and first < end
+            previous = _gap(facts, squares, model, first - last, in_hour)
+            _note(keys, bins, 2 * model, model, previous, facts[model, LAST_BIN])
+        if later[model, FIRST_BIN] >= 0:
+            _note(keys, bins, 2 * model + 1, model, facts[model, LAST_BIN], later[model, FIRST_BIN])
+            if facts[model, LAST_BIN] < 0:
+                facts[model, FIRST_BIN] = later[model, FIRST_BIN]
+            facts[model, LAST_BIN] = later[model, LAST_BIN]
+        facts[model, LAST] = later[model, LAST]
+        facts[model, GAPS] += later[model, GAPS]
+        facts[model, SUM] += later[model, SUM]
+        low = squares[model, LOW] + later_squares[model, LOW]
+        squares[model, HIGH] += later_squares[model, HIGH] + np.uint64(low < later_squares[model, LOW])
+        squares[model, LOW] = low
 
 
 @kernel

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from servescope.kernels.histogram import EDGES
 from servescope.kernels.moments import as_int
-from servescope.kernels.paged import AHEAD, Paged, has_room
+from servescope.kernels.runs import Runs
 from servescope.tables import category, table
 from servescope.views.clock import HOUR_US
 from servescope.views.model_gap_fold import (
@@ -76,8 +76,8 @@ class ModelGaps:
     context: Context
     facts: Ints = field(init=False)
     squares: Words = field(init=False)
-    previous: Paged = field(init=False)
     staged: Cells = field(init=False)
+    previous: Runs = field(default_factory=Runs)
     hour: int = -1
     used: int = 0
     done: list[Cells] = field(default_factory=list)
@@ -87,7 +87,6 @@ class ModelGaps:
         self.facts = np.full((models, FACTS), -1, np.int64)
         self.facts[:, GAPS:] = 0
         self.squares = np.zeros((models, SQUARES), np.uint64)
-        self.previous = Paged(models * GROUPS)
         self.staged = new_cells(max(models, STAGED_CELLS))
 
     @property
@@ -98,16 +97,16 @@ class ModelGaps:
     def update(self, batch: Batch) -> None:
         """Fold in the next rows."""
         model, arrival = int32(batch, "model"), int64(batch, "arrival_us")
+        keys, bins = np.full(batch.rows, -1, np.int32), np.empty(batch.rows, np.int64)
         row = 0
         while row < batch.rows:
             row, self.used, self.hour = fold(
-                self.facts, self.squares, self.previous.store, self.staged, self.used, self.hour,
-                self.context.meta.origin.clock_us, model, arrival, row,
+                self.facts, self.squares, self.staged, self.used, self.hour,
+                self.context.meta.origin.clock_us, model, arrival, keys, bins, row,
             )  # fmt: skip
-            if not has_room(self.previous.store, AHEAD):
-                self.previous.grow()
-            if self.used + len(self.facts) > len(self.staged.hour):
+            if row < batch.rows:
                 self._unstage()
+        self.previous.add(keys, bins)
 
     def _unstage(self) -> None:
         """Move staged cells to `done`."""
@@ -146,13 +145,10 @@ class ModelGaps:
     def _stitch(self, later: ModelGaps) -> None:
         self.previous.merge(later.previous)
         end = (self.hour + 1) * HOUR_US - self.context.meta.origin.clock_us
-        model = 0
-        while model < len(self.facts):
-            if not has_room(self.previous.store, 2):
-                self.previous.grow()
-            model = stitch(
-                self.facts, self.squares, self.previous.store, later.facts, later.squares, end, model
-            )
+        models = len(self.facts)
+        keys, bins = np.full(2 * models, -1, np.int32), np.empty(2 * models, np.int64)
+        stitch(self.facts, self.squares, later.facts, later.squares, end, keys, bins)
+        self.previous.add(keys, bins)
 
     def tables(self) -> list[Table]:
         """`model_gap`, by model; `model_gap_pair`, by model and bins; `model_hour`, by hour and model."""

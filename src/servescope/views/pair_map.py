@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from servescope.kernels.histogram import LOG_BINS, log_bin
 from servescope.kernels.jit import kernel
-from servescope.kernels.paged import AHEAD, Paged, Store, add_block, add_one, has_room
 
 Ints = npt.NDArray[np.int64]
 
@@ -24,6 +23,8 @@ IN_A_WORD, BITS = 5, 12
 KEY_BITS = 32  # of a key are the model, the rest the user: a longer trace does not change keys
 SMALLEST = 1 << 10
 US_PER_S = 1e6
+AHEAD = 64  # keys looked up at once
+NO_GAP = -1  # in place of a bin
 
 
 @kernel
@@ -96,43 +97,37 @@ def fold(
     records: Ints,
     used: int,
     pooled: Ints,
-    store: Store,
-    lines: Ints,
     user: npt.NDArray[np.int32],
     model: npt.NDArray[np.int32],
     arrival: Ints,
+    bins: Ints,
     row: int,
 ) -> tuple[int, int]:
     """Fold in rows from `row` on until room runs out: row reached, records used.
 
-    slots, records, pooled, store  of `PairMap`, modified
-    lines                          int64[models], highlight of a model or -1, then their number
+    slots, records, pooled  of `PairMap`, modified
+    bins                    int64[rows], modified: bin of the gap that a row ends, NO_GAP for none
     """
-    highlights = lines[-1]
     keys, rows = np.empty(AHEAD, np.int64), np.empty(AHEAD, np.int64)
-    drawn, bins = np.empty(AHEAD, np.int64), np.empty(AHEAD, np.int64)
-    while row < len(user) and used + AHEAD <= len(records) and has_room(store, AHEAD):
-        number, ahead = 0, min(AHEAD, len(user) - row)
+    while row < len(user) and used + AHEAD <= len(records):
+        ahead = min(AHEAD, len(user) - row)
         for j in range(ahead):
             keys[j] = np.int64(user[row + j]) << KEY_BITS | model[row + j]
         _look_ahead(slots, records, keys[:ahead], rows[:ahead])
         for j in range(ahead):
-            who, what, start = np.int64(user[row + j]), np.int64(model[row + j]), arrival[row + j]
-            if who < 0 or what < 0:
+            start = arrival[row + j]
+            bins[row + j] = NO_GAP
+            if user[row + j] < 0 or model[row + j] < 0:
                 continue
             at = rows[j] if rows[j] >= 0 else _row_of(slots, records, used, keys[j])
             if at == used:
                 used += 1
                 records[at, FIRST] = start
             elif start > records[at, LAST]:
-                gap_bin = log_bin((start - records[at, LAST]) / US_PER_S)
-                _gap(records, pooled, at, gap_bin)
-                if lines[what] >= 0:
-                    drawn[number], bins[number] = who * highlights + lines[what], gap_bin
-                    number += 1
+                bins[row + j] = log_bin((start - records[at, LAST]) / US_PER_S)
+                _gap(records, pooled, at, bins[row + j])
             records[at, LAST] = start
             records[at, REQUESTS] += 1
-        add_block(store, drawn, bins, number)
         row += ahead
     return row, used
 
@@ -143,20 +138,19 @@ def stitch(
     records: Ints,
     used: int,
     pooled: Ints,
-    store: Store,
-    lines: Ints,
     later: Ints,
+    bins: Ints,
     row: int,
 ) -> tuple[int, int]:
     """Fold in the records of the adjacent, later slice, from `row` on; otherwise as `fold`."""
-    highlights = lines[-1]
     keys, rows = np.empty(AHEAD, np.int64), np.empty(AHEAD, np.int64)
-    while row < len(later) and used + AHEAD <= len(records) and has_room(store, AHEAD):
+    while row < len(later) and used + AHEAD <= len(records):
         ahead = min(AHEAD, len(later) - row)
         for j in range(ahead):
             keys[j] = later[row + j, KEY]
         _look_ahead(slots, records, keys[:ahead], rows[:ahead])
         for j in range(ahead):
+            bins[row] = NO_GAP
             at = rows[j] if rows[j] >= 0 else _row_of(slots, records, used, keys[j])
             if at == used:
                 used += 1
@@ -164,11 +158,8 @@ def stitch(
                     records[at, word] = later[row, word]
             else:
                 if later[row, FIRST] > records[at, LAST]:
-                    gap_bin = log_bin((later[row, FIRST] - records[at, LAST]) / US_PER_S)
-                    _gap(records, pooled, at, gap_bin)
-                    who, what = keys[j] >> KEY_BITS, keys[j] & ((1 << KEY_BITS) - 1)
-                    if lines[what] >= 0:
-                        add_one(store, who * highlights + lines[what], gap_bin)
+                    bins[row] = log_bin((later[row, FIRST] - records[at, LAST]) / US_PER_S)
+                    _gap(records, pooled, at, bins[row])
                 _join(records, pooled, at, later, row)
             row += 1
     return row, used
@@ -200,56 +191,52 @@ def _refill(slots: npt.NDArray[np.int32], records: Ints, used: int) -> None:
 class PairMap:
     """All pairs of user and model that had a request.
 
-    lines    int64[models + 1], highlight of a model or -1, then the number of highlights
     slots    int32[a power of two], row + 1 of a record, 0 where free
     records  int64[at most two thirds of it, WORDS], the first `used` of them by first appearance
     pooled   int64[LOG_BINS], gaps of pairs with at least `ENOUGH` of them
-    by_pair  gaps of (user, highlight), key user * highlights + highlight
     """
 
-    lines: Ints
     used: int = 0
     slots: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(SMALLEST, np.int32))
     records: Ints = field(default_factory=lambda: np.zeros((SMALLEST * 2 // 3, WORDS), np.int64))
     pooled: Ints = field(default_factory=lambda: np.zeros(LOG_BINS, np.int64))
-    by_pair: Paged = field(default_factory=Paged)
 
     @property
     def held(self) -> Ints:
         """The records in use, a view."""
         return self.records[: self.used]
 
-    def update(self, user: npt.NDArray[np.int32], model: npt.NDArray[np.int32], arrival: Ints) -> None:
-        """Fold in rows: codes int32[n], negative for none, and arrivals int64[n]."""
-        row = 0
+    def update(self, user: npt.NDArray[np.int32], model: npt.NDArray[np.int32], arrival: Ints) -> Ints:
+        """Fold in rows: codes int32[n], negative for none, and arrivals int64[n].
+
+        Returns int64[n], bin of the gap that each row ends, NO_GAP for none.
+        """
+        bins, row = np.empty(len(user), np.int64), 0
         while row < len(user):
             row, self.used = fold(
-                self.slots, self.records, self.used, self.pooled, self.by_pair.store, self.lines,
-                user, model, arrival, row,
-            )  # fmt: skip
+                self.slots, self.records, self.used, self.pooled, user, model, arrival, bins, row
+            )
             if row < len(user):
                 self._grow()
+        return bins
 
-    def merge(self, later: PairMap) -> None:
-        """Fold in the adjacent, later slice, which is not modified."""
-        self.by_pair.merge(later.by_pair)
+    def merge(self, later: PairMap) -> Ints:
+        """Fold in the adjacent, later slice, which is not modified.
+
+        Returns int64[later.used], bin of the gap between both slices, NO_GAP for none.
+        """
         self.pooled += later.pooled
-        row = 0
+        bins, row = np.empty(later.used, np.int64), 0
         while row < later.used:
-            row, self.used = stitch(
-                self.slots, self.records, self.used, self.pooled, self.by_pair.store, self.lines,
-                later.held, row,
-            )  # fmt: skip
+            row, self.used = stitch(self.slots, self.records, self.used, self.pooled, later.held, bins, row)
             if row < later.used:
                 self._grow()
+        return bins
 
     def _grow(self) -> None:
-        """Room where it ran out."""
-        if not has_room(self.by_pair.store, AHEAD):
-            self.by_pair.grow()
-        if self.used + AHEAD > len(self.records):
-            slots = 2 * len(self.slots)
-            records = np.zeros((slots * 2 // 3, WORDS), np.int64)
-            records[: self.used] = self.held
-            self.records, self.slots = records, np.zeros(slots, np.int32)
-            _refill(self.slots, self.records, self.used)
+        """Twice the room."""
+        slots = 2 * len(self.slots)
+        records = np.zeros((slots * 2 // 3, WORDS), np.int64)
+        records[: self.used] = self.held
+        self.records, self.slots = records, np.zeros(slots, np.int32)
+        _refill(self.slots, self.records, self.used)

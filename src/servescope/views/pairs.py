@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from servescope.kernels.jit import kernel
+from servescope.kernels.runs import Runs, between
 from servescope.tables import category, histogram_table, table
 from servescope.views.pair_map import GAPS, KEY, KEY_BITS, REQUESTS, PairMap
 from servescope.views.sketch import TIMES, Context, View, held, int32, int64
@@ -30,21 +32,34 @@ HIST_DOC = (
 )
 
 
+@kernel
+def _drawn(lines: Ints, user: npt.NDArray[np.int32], model: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Key of each row's pair where its model is highlighted, -1 elsewhere: int32[n].
+
+    lines  int64[models + 1]: highlight of a model or -1, then the number of highlights
+    """
+    keys = np.full(len(user), -1, np.int32)
+    for i in range(len(user)):
+        if user[i] >= 0 and model[i] >= 0 and lines[model[i]] >= 0:
+            keys[i] = user[i] * lines[-1] + lines[model[i]]
+    return keys
+
+
 @dataclass
 class Pairs:
-    """pairs: what is known of every pair."""
+    """pairs: what is known of every pair; lines: see `_drawn`; gaps: of highlighted models, by its key."""
 
     context: Context
-    pairs: PairMap = field(init=False)
+    lines: Ints = field(init=False)
+    pairs: PairMap = field(default_factory=PairMap)
+    gaps: Runs = field(default_factory=Runs)
 
     def __post_init__(self) -> None:
         models = len(self.context.texts["model"])
-        lines = np.full(models + 1, -1, np.int64)
+        self.lines = np.full(models + 1, -1, np.int64)
         for at, code in enumerate(self.context.highlights):
-            lines[code] = at
-        lines[models] = len(self.context.highlights)
-        self.pairs = PairMap(lines)
-        self.pairs.by_pair.reach(len(self.context.texts["user"]) * len(self.context.highlights))
+            self.lines[code] = at
+        self.lines[models] = len(self.context.highlights)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -53,11 +68,16 @@ class Pairs:
 
     def update(self, batch: Batch) -> None:
         """Fold in the next rows."""
-        self.pairs.update(int32(batch, "user"), int32(batch, "model"), int64(batch, "arrival_us"))
+        user, model = int32(batch, "user"), int32(batch, "model")
+        bins = self.pairs.update(user, model, int64(batch, "arrival_us"))
+        self.gaps.add(_drawn(self.lines, user, model), bins)
 
     def merge(self, later: Pairs) -> None:
-        """Fold in the adjacent, later slice."""
-        self.pairs.merge(later.pairs)
+        """Fold in the adjacent, later slice, which is used up."""
+        user, model = np.divmod(later.pairs.held[:, KEY], 1 << KEY_BITS)
+        bins = self.pairs.merge(later.pairs)
+        self.gaps.add(_drawn(self.lines, user.astype(np.int32), model.astype(np.int32)), bins)
+        self.gaps.merge(later.gaps)
 
     def tables(self) -> list[Table]:
         """`pair_count`, `pair_gap` and `pair_gap_hist`, rows by user, then by model."""
@@ -81,11 +101,12 @@ class Pairs:
 
     def _medians(self, records: Ints) -> tuple[pa.DataType, Any]:
         user, model = np.divmod(records[:, KEY], 1 << KEY_BITS)
-        line = self.pairs.lines[model]
-        medians = self.pairs.by_pair.quantiles((0.5,))
-        found = np.full(len(records), np.nan)
+        line = self.lines[model]
         drawn = line >= 0
-        found[drawn] = medians[user[drawn] * len(self.context.highlights) + line[drawn], 0]
+        keys, totals, bins = self.gaps.ranked((0.5,))
+        own = np.searchsorted(keys, user[drawn] * self.lines[-1] + line[drawn])  # all are there
+        found = np.full(len(records), np.nan)
+        found[drawn] = between(totals, bins, (0.5,))[own, 0]
         return pa.float64(), pa.array(found, mask=~drawn)
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from servescope.kernels.histogram import log_bin
 from servescope.kernels.jit import kernel
-from servescope.kernels.paged import AHEAD, Paged, Store, add_block, between, has_room
+from servescope.kernels.runs import Runs, between
 from servescope.tables import category, table
 from servescope.views.clock import month_runs, month_start_us
 from servescope.views.sketch import TIMES, Context, View, held, int32, int64
@@ -25,6 +25,7 @@ COLUMNS = ("arrival_us", "user")
 QUANTILES = {"p10": 0.1, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9}
 ENOUGH = 10  # gaps of a user in a month
 US_PER_S = 1e6
+NO_GAP = -1  # in place of a bin
 DOC = (
     "Gaps above 0 between a user's consecutive requests (seconds), both in the same month of the trace "
     "clock, of every user and month with at least 10 such gaps; quantiles are off by less than 2.4 %."
@@ -32,62 +33,44 @@ DOC = (
 
 
 @kernel
-def _fold(
-    starts: Ints,
-    store: Store,
-    month_start: int,
-    user: npt.NDArray[np.int32],
-    arrival: Ints,
-    row: int,
-) -> int:
-    """Fold in rows of one month from `row` on until room runs out: the row reached.
+def _fold(starts: Ints, month_start: int, user: npt.NDArray[np.int32], arrival: Ints) -> Ints:
+    """Bins of the gaps that end in rows of one month, NO_GAP for none: int64[rows].
 
     starts       int64[users, 2], first arrival + 1 (0: none) and last arrival, modified
-    store        gaps of the month by user, modified
     month_start  on the clock of the arrivals
     """
-    keys, bins = np.empty(AHEAD, np.int64), np.empty(AHEAD, np.int64)
-    while row < len(user) and has_room(store, AHEAD):
-        number, stop = 0, min(row + AHEAD, len(user))
-        for i in range(row, stop):
-            who, start = np.int64(user[i]), arrival[i]
-            if who < 0:
-                continue
-            last = starts[who, 1]
-            if starts[who, 0] == 0:
-                starts[who, 0] = start + 1
-            elif start > last and last >= month_start:
-                keys[number], bins[number] = who, log_bin((start - last) / US_PER_S)
-                number += 1
-            starts[who, 1] = start
-        add_block(store, keys, bins, number)
-        row = stop
-    return row
+    bins = np.full(len(user), NO_GAP, np.int64)
+    for i in range(len(user)):
+        who, start = user[i], arrival[i]
+        if who < 0:
+            continue
+        last = starts[who, 1]
+        if starts[who, 0] == 0:
+            starts[who, 0] = start + 1
+        elif start > last and last >= month_start:
+            bins[i] = log_bin((start - last) / US_PER_S)
+        starts[who, 1] = start
+    return bins
 
 
 @kernel
-def _stitch(starts: Ints, store: Store, month_start: int, month_end: int, later: Ints, who: int) -> int:
-    """Fold in first and last arrivals of the adjacent, later slice from user `who` on: user reached.
+def _stitch(starts: Ints, month_start: int, month_end: int, later: Ints) -> Ints:
+    """Bins of the gaps between this slice and the adjacent, later one, NO_GAP for none: int64[users].
 
-    store                   gaps of the later slice's first month by user, modified
-    month_start, month_end  of that month, on the clock of the arrivals
+    starts, later           int64[users, 2] of both slices; `starts` is modified
+    month_start, month_end  of the later slice's first month, on the clock of the arrivals
     """
-    keys, bins = np.empty(AHEAD, np.int64), np.empty(AHEAD, np.int64)
-    while who < len(later) and has_room(store, AHEAD):
-        number, stop = 0, min(who + AHEAD, len(later))
-        for i in range(who, stop):
-            if later[i, 0] == 0:
-                continue
-            first, last = later[i, 0] - 1, starts[i, 1]
-            if starts[i, 0] == 0:
-                starts[i, 0] = first + 1
-            elif first > last and last >= month_start and first < month_end:
-                keys[number], bins[number] = i, log_bin((first - last) / US_PER_S)
-                number += 1
-            starts[i, 1] = later[i, 1]
-        add_block(store, keys, bins, number)
-        who = stop
-    return who
+    bins = np.full(len(later), NO_GAP, np.int64)
+    for who in range(len(later)):
+        if later[who, 0] == 0:
+            continue
+        first, last = later[who, 0] - 1, starts[who, 1]
+        if starts[who, 0] == 0:
+            starts[who, 0] = first + 1
+        elif first > last and last >= month_start and first < month_end:
+            bins[who] = log_bin((first - last) / US_PER_S)
+        starts[who, 1] = later[who, 1]
+    return bins
 
 
 @dataclass(frozen=True)
@@ -117,7 +100,7 @@ class UserGaps:
     whole: bool = False
     first: int = 0
     last: int = 0
-    open: dict[int, Paged] = field(default_factory=dict)
+    open: dict[int, Runs] = field(default_factory=dict)
     done: list[Month] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -136,14 +119,9 @@ class UserGaps:
             if not self.first:
                 self.first, self.whole = month, batch.start == 0
             self.last = month
-            gaps = self.open.setdefault(month, Paged())
-            gaps.reach(len(self.starts))
-            row, start = 0, month_start_us(month) - clock_us
-            users, arrivals = user[low:high], arrival[low:high]
-            while row < high - low:
-                row = _fold(self.starts, gaps.store, start, users, arrivals, row)
-                if row < high - low:
-                    gaps.grow()
+            start = month_start_us(month) - clock_us
+            bins = _fold(self.starts, start, user[low:high], arrival[low:high])
+            self.open.setdefault(month, Runs()).add(user[low:high], bins)
             self._finish()
 
     def _finish(self) -> None:
@@ -167,12 +145,8 @@ class UserGaps:
                 self.open[month] = gaps
         clock_us = self.context.meta.origin.clock_us
         start, end = (month_start_us(month) - clock_us for month in (later.first, later.first + 1))
-        border = self.open[later.first]
-        who = 0
-        while who < len(self.starts):
-            who = _stitch(self.starts, border.store, start, end, later.starts, who)
-            if who < len(self.starts):
-                border.grow()
+        bins = _stitch(self.starts, start, end, later.starts)
+        self.open[later.first].add(np.arange(len(bins), dtype=np.int32), bins)
         self.last = later.last
         self._finish()
         self.done += later.done
@@ -180,7 +154,7 @@ class UserGaps:
     def tables(self) -> list[Table]:
         """`user_month_gap`, by month, then by user in order of first appearance."""
         opened = [_month(month, gaps) for month, gaps in self.open.items()]
-        parts = sorted([_month(0, Paged()), *self.done, *opened], key=lambda one: one.month)
+        parts = sorted([_month(0, Runs()), *self.done, *opened], key=lambda one: one.month)
         months = np.repeat([one.month for one in parts], [len(one.users) for one in parts])
         users = np.concatenate([one.users for one in parts])
         gaps = np.concatenate([one.gaps for one in parts])
@@ -195,8 +169,8 @@ class UserGaps:
         return [table("user_month_gap", columns, DOC)]
 
 
-def _month(month: int, gaps: Paged) -> Month:
-    return Month(month, *gaps.ranked(tuple(QUANTILES.values()), least=ENOUGH))
+def _month(month: int, gaps: Runs) -> Month:
+    return Month(month, *gaps.ranked(tuple(QUANTILES.values()), ENOUGH))
 
 
 VIEW = View("user_gaps", COLUMNS, {"user_month_gap": ("user", TIMES)}, UserGaps)
