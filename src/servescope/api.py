@@ -35,7 +35,8 @@ DEMO_FOLDER = "servescope-demo"
 Progress = Callable[[int, int], None]
 TraceLike = Trace | PathLike | Callable[[], Trace]
 WINDOWS_S = (10, 300)
-REPORT_ENTRIES = ("report.html", "report.json", "tables", "figures", "rows")
+RUNNING = ("threads", "engine", "address", "folder", "resume", "progress")  # how a scan runs
+REPORT_ENTRIES = ("report.html", "report.json", "tables", "figures", "rows", "state")
 
 
 def read(*sources: PathLike, **options: Any) -> Trace:
@@ -180,13 +181,16 @@ def views(
     preset: str | None = None,
     compare: str | None = None,
     progress: Progress | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    resume: bool = False,
     **rasters: Any,
 ) -> Result:
     """The views as tables, and the table `timing`: how fast this scan ran (never saved).
 
-    out             folder for `tables/NAME.parquet`; None writes nothing
+    out             folder for `tables/NAME.parquet` and the merged state, `state/`; None writes nothing
     view            names of tables (`servescope.views.VIEWS`); empty = all that the columns allow
-    threads         of the scan, None = one a core
+    threads         of the scan, None = one a core; progress: called with (rows done, rows in all)
     windows_s       lengths of rate windows, seconds
     highlights      models that get series of their own; empty = the three with most requests
     lb_models       models of the balance tables; empty = the three with most requests
@@ -194,33 +198,36 @@ def views(
     rows            also write row slices: `rows/lb_rows/*.parquet` and `tables/raster_rows.parquet`
     preset          a study whose models, windows and ranks stand where nothing else is chosen
     compare         a study whose published numbers are set beside ours: table `compare_NAME`
-    progress        called with (rows done, rows in all)
+    engine          "local": threads; "ray": tasks of a Ray cluster (extra `ray`), running at `address`
+    resume          go on from the state in `out`; the tables are those of a full run
     rasters         the fields of `servescope.views.ViewOptions` whose names begin with raster
     """
     from servescope.report.study.compare import compared_tables
     from servescope.views.presets import settled
 
+    if out is None and (rows or resume or address):
+        raise UsageError("row slices, --resume and --address need a folder; name one with -o DIR.")
     if out is not None:
         refuse_target(out, folder=True, own=REPORT_ENTRIES)
-    elif rows:
-        raise UsageError("row slices need a folder to be written to; name one with -o DIR.")
     whole = _trace(trace)
     chosen = {"windows_s": windows_s, "highlights": highlights, "lb_models": lb_models, **rasters}
     chosen = {**chosen, "lb_window_days": lb_window_days, "preset": preset, "compare": compare}
     compared_tables((), compare)  # an unknown name is refused before the scan
-    options, named, said = settled(whole, {"threads": threads, "progress": progress, **chosen})
+    state = None if out is None else Path(out) / "state"
+    options, named, said = settled(whole, chosen)
+    running = (threads, engine, address, state, resume, progress)
+    options |= dict(zip(RUNNING, running, strict=True))
     with nullcontext(None) if out is None else atomic(out) as part:
-        if rows:
-            options["rows"] = part
+        options["rows"] = part if rows else None
         tables, notes, timing = _run_views(whole, view, options)
         tables += compared_tables(tables, compare)
         result = _result("views", whole, tables, notes=[*said, *notes], view=list(view), **named)
-        if part is not None:
+        if part is not None and state is not None:
             write_tables(result.tables, part / "tables")
+            state.rename(part / "state")
     if out is not None:
         write_rejects(whole.rejects, out)
-    result.tables["timing"] = timing
-    return result
+    return replace(result, tables={**result.tables, "timing": timing})
 
 
 def report(trace: TraceLike, *, out: PathLike, figures: bool = True, **options: Any) -> Result:
@@ -329,25 +336,20 @@ def _run_views(
 ) -> tuple[list[Table], list[str], Table]:
     """Tables and notes of the views, and the scan's timing, which differs from run to run.
 
-    options  threads, progress, fields of `ViewOptions`; rows: the folder in which to write row slices
+    options  of the run (`RUNNING`), fields of `ViewOptions`; rows: the folder in which to write row slices
     """
     from servescope.views.raster_rows import write_raster_rows
     from servescope.views.scan import run_views
     from servescope.views.sketch import ViewOptions
 
-    shape = {name: value for name, value in options.items() if name not in ("threads", "progress", "rows")}
+    running = {name: options[name] for name in RUNNING if name in options}
+    shape = {name: value for name, value in options.items() if name not in (*RUNNING, "rows")}
     fields: dict[str, Any] = {name: tuple(value) for name, value in shape.items() if value is not None}
     chosen = ViewOptions(**fields)
     folder = options.get("rows")
     if folder is not None:
-        chosen = replace(chosen, rows=str(folder / "rows"))
-    tables, notes, timing = run_views(
-        trace,
-        list(names) or None,
-        threads=options.get("threads"),
-        options=chosen,
-        progress=options.get("progress"),
-    )
+        chosen = replace(chosen, rows=str((folder / "rows").absolute()))
+    tables, notes, timing = run_views(trace, list(names) or None, options=chosen, **running)
     if folder is not None:
         notes += write_raster_rows(trace, tables, chosen, folder / "tables")
         if not (folder / "rows").exists():

@@ -169,6 +169,16 @@ def views(
     rows: Rows = False,
     preset: Preset = None,
     compare: Compare = None,
+    engine: Annotated[
+        str, typer.Option(metavar="NAME", help="local: threads. ray: tasks of a Ray cluster (extra ray).")
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Running Ray cluster; one is started if left out."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option(help="Go on from DIR/state: scan only new rows, or what was left to do.")
+    ] = False,
     reading: Reading,
     json: Json = False,
 ) -> None:
@@ -188,6 +198,9 @@ def views(
             rows=rows,
             preset=preset,
             compare=compare,
+            engine=engine,
+            address=address,
+            resume=resume,
             progress=bar("scanning"),
             **_choices(window_s, highlight, lb_model, lb_window),
         )

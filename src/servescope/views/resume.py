@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field
+from pathlib import PurePath
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ import msgspec
 import numpy as np
 
 from servescope.errors import UsageError
-from servescope.kernels.jit import sources_hash
+from servescope.kernels.jit import cache_folder
 from servescope.kernels.texts import Texts
 from servescope.trace import Category
 from servescope.version import VERSION
@@ -59,13 +60,13 @@ def _identity(trace: Trace, options: ViewOptions) -> dict[str, Any]:
     """What must be equal for a state to be of any use."""
     meta = trace.meta
     return {
-        "release": f"{VERSION} {sources_hash()}",
+        "release": f"{VERSION} {PurePath(cache_folder()).name}",  # named by the kernels' sources
         "format": meta.format,
         "columns": list(meta.columns),
         "origin": msgspec.to_builtins(meta.origin),
         "block_tokens": meta.block_tokens,
         "chained": meta.chained,
-        "options": json.loads(json.dumps(asdict(options))),
+        "options": json.loads(json.dumps({**asdict(options), "rows": ""})),
     }
 
 
@@ -201,6 +202,8 @@ class Kept:
             try:
                 if view.ordered or f"view {view.name}" not in self.reader.names:
                     raise CannotFitError
+                if context.options.rows and getattr(view.new(context), "rows", None) is not None:
+                    raise CannotFitError  # it writes rows while it scans
                 if any(facts[name] != getattr(context, name) for name in asked):
                     raise CannotFitError
                 if any(len(context.texts[name]) < sizes[name] for name in sizes if name in view.columns):
