@@ -192,9 +192,8 @@ def views(
     view            names of tables (`servescope.views.VIEWS`); empty = all that the columns allow
     threads         of the scan, None = one a core; progress: called with (rows done, rows in all)
     windows_s       lengths of rate windows, seconds
-    highlights      models that get series of their own; empty = the three with most requests
-    lb_models       models of the balance tables; empty = the three with most requests
-    lb_window_days  their half-open window in days of the trace clock; None = the last 59 days
+    highlights      models with series of their own, lb_models: of the balance tables; empty = the top three
+    lb_window_days  of the latter, their half-open window in days of the trace clock; None = the last 59 days
     rows            also write row slices: `rows/lb_rows/*.parquet` and `tables/raster_rows.parquet`
     preset          a study whose models, windows and ranks stand where nothing else is chosen
     compare         a study whose published numbers are set beside ours: table `compare_NAME`
@@ -210,13 +209,12 @@ def views(
     if out is not None:
         refuse_target(out, folder=True, own=REPORT_ENTRIES)
     whole = _trace(trace)
-    chosen = {"windows_s": windows_s, "highlights": highlights, "lb_models": lb_models, **rasters}
-    chosen = {**chosen, "lb_window_days": lb_window_days, "preset": preset, "compare": compare}
+    chosen = dict(rasters, windows_s=windows_s, highlights=highlights, lb_models=lb_models)
+    chosen |= {"lb_window_days": lb_window_days, "preset": preset, "compare": compare}
     compared_tables((), compare)  # an unknown name is refused before the scan
     state = None if out is None else Path(out) / "state"
     options, named, said = settled(whole, chosen)
-    running = (threads, engine, address, state, resume, progress)
-    options |= dict(zip(RUNNING, running, strict=True))
+    options |= dict(zip(RUNNING, (threads, engine, address, state, resume, progress), strict=True))
     with nullcontext(None) if out is None else atomic(out) as part:
         options["rows"] = part if rows else None
         tables, notes, timing = _run_views(whole, view, options)
