@@ -2,7 +2,9 @@
 
 Beside OUT.parquet stand OUT.cohorts.csv (user_id, rehash_round, release_cohort) and OUT.names.csv
 (chute_id, name; some ids have none). Same options, same bytes. Popularity is skewed, hours and days
-differ, models come and go, ids rotate every three nominal months, and there are ties and nulls.
+differ, ids rotate every three nominal months, and there are ties and nulls. Requests come in bursts:
+most repeat the user and model of a request shortly before, as in the published trace, where half of all
+returns of a user to a model take 0.1 s (about 20 requests) and 80 % take 10 s (about 2,000).
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import argparse
 import csv
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +30,10 @@ MONTH_STARTS_DAY = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 3
 ENDPOINTS = ["chat_stream", "chat", "completion", "completion_stream", "embed", "get_models"]
 ENDPOINT_SHARES = [0.5, 0.25, 0.12, 0.08, 0.03, 0.02]
 INSTANCES_PER_MODEL = 8
+SMALL = ["rehash_round", "it", "ot"]  # columns of few values beside the texts
 SWING = 0.5  # of the rate over a day
+REPEATS = 0.7  # of requests that follow another one of their user and model …
+BACK = 2_000  # … which lies up to so many requests back, log-uniform
 POOL = 1 << 16  # values are drawn once and indexed at random: a draw a row would dominate the run
 Ints = npt.NDArray[np.int64]
 
@@ -48,9 +54,10 @@ class Shape:
 
 
 def skewed(size: int, exponent: float, random: np.random.Generator) -> npt.NDArray[np.int32]:
-    """A pool of indices below `size`, the first ones more often (Zipf-like)."""
+    """A pool of indices below `size`, the first ones more often (Zipf-like), a power of two of them."""
     weights = 1.0 / np.arange(1, size + 1) ** exponent
-    return random.choice(size, POOL, p=weights / weights.sum()).astype(np.int32)
+    pool = max(POOL, 1 << (16 * size).bit_length())
+    return random.choice(size, pool, p=weights / weights.sum()).astype(np.int32)
 
 
 def identifiers(kind: str, count: int, seed: int) -> list[str]:
@@ -71,12 +78,16 @@ class Maker:
         self.made = 0
         self.gap_us = shape.days * DAY_US / max(shape.rows, 1)
         self.model_pool = skewed(shape.models, 1.1, random)
-        self.user_pool = skewed(shape.users, 0.9, random)
+        self.user_pool = skewed(shape.users, 1.1, random)
         self.first_day = np.sort(random.integers(0, max(shape.days - 1, 1), shape.users))
         self.first_day[: shape.users // 4] = 0
         self.endpoints = random.choice(len(ENDPOINTS), POOL, p=ENDPOINT_SHARES).astype(np.int32)
         self.inputs = np.minimum(random.lognormal(7.3, 1.5, POOL).astype(np.int64), 250_000)
         self.outputs = np.minimum(random.lognormal(4.8, 1.2, POOL).astype(np.int64), 20_000)
+        # a user's first model is asked for most, the next ones half as often each
+        self.choices = np.array([(i & -i).bit_length() for i in range(POOL)], np.int32)
+        self.steps_back = np.maximum(1, BACK ** random.random(POOL)).astype(np.int32)
+        self.steps_back[random.random(POOL) > REPEATS] = 0
         self.gaps = random.exponential(1.0, POOL) * (random.random(POOL) > 0.02)  # 2 % ties
         self.ttfts = np.round(random.lognormal(-0.9, 0.9, POOL), 3)
         self.hits = np.where(random.random(POOL) < 0.5, 0.0, random.beta(8, 1, POOL))
@@ -102,11 +113,16 @@ class Maker:
         """The next row group."""
         random, first = self.random, self.made
         started = self.starts(rows)
-        draw = random.integers(0, POOL, (4, rows), dtype=np.uint16)
-        model, endpoint = self.model_pool[draw[0]], self.endpoints[draw[1]]
-        user = self.user_pool[draw[1]]
+        draw = random.integers(0, POOL, (5, rows), dtype=np.uint16)
+        wide = random.integers(0, len(self.user_pool), rows, dtype=np.int32)
+        draw[:2], wide = draw[:2, (again := self._repeated(draw[4]))], wide[again]
+        endpoint, user = self.endpoints[draw[1]], self.user_pool[wide]
         moved = (user + draw[0] % 7) % self.shape.users
         user = np.where(self.first_day[user] * DAY_US > started, moved, user)
+        mixed = user.astype(np.uint32) * np.uint32(2654435761) + self.choices[draw[0]].astype(
+            np.uint32
+        ) * np.uint32(40503)
+        model = self.model_pool[mixed & np.uint32(len(self.model_pool) - 1)]
         inputs, outputs = self.inputs[draw[2]], self.outputs[draw[3]]
         text = endpoint < 4
         cached = (inputs * self.hits[draw[1]]).astype(np.int64)
@@ -133,6 +149,15 @@ class Maker:
             }
         )
 
+    def _repeated(self, draw: npt.NDArray[np.uint16]) -> npt.NDArray[np.int32]:
+        """For each row the one whose user and model it has: itself, or the first of a burst."""
+        rows = np.arange(len(draw), dtype=np.int32)
+        source = rows - self.steps_back[draw]
+        source = np.where(source < 0, rows, source)
+        while not np.array_equal(source, further := source[source]):
+            source = further
+        return source
+
     def _users(self, user: npt.NDArray[np.int32], turn: Ints, null: npt.NDArray[np.bool_]) -> pa.Array:
         first, last = int(turn[0]), int(turn[-1])
         if first == last:
@@ -155,14 +180,21 @@ def _coded(
 def make(target: Path, shape: Shape) -> None:
     """Write the trace and its two side tables."""
     maker = Maker(shape)
-    with atomic(target) as part:
+    with atomic(target) as part, ThreadPoolExecutor(1) as pool:
         writer = None
+        written: Future[None] | None = None
         while maker.made < shape.rows:
             table = maker.group(min(GROUP_ROWS, shape.rows - maker.made))
             # stored as plain strings, as in the published file: no Arrow dictionary types in the schema
-            writer = writer or pq.ParquetWriter(part, table.schema, compression="zstd", store_schema=False)
-            writer.write_table(table, row_group_size=GROUP_ROWS)
-        if writer is not None:
+            texts = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
+            writer = writer or pq.ParquetWriter(
+                part, table.schema, compression="zstd", store_schema=False, use_dictionary=texts + SMALL
+            )
+            if written:
+                written.result()
+            written = pool.submit(writer.write_table, table, row_group_size=GROUP_ROWS)
+        if writer is not None and written is not None:
+            written.result()
             writer.close()
     _write_csv(
         target.with_suffix(".cohorts.csv"), ["user_id", "rehash_round", "release_cohort"], _cohorts(maker)
