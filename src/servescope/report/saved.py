@@ -119,7 +119,7 @@ def _printable_table(table: Table) -> Table:
 
 
 def _printable_codes(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of codes with printable texts; it stays coded: a pair of a user and a model is long in text."""
+    """A column of codes with printable texts; it stays coded, since pairs of names are long."""
     whole = column.unify_dictionaries()
     if not whole.num_chunks:
         return whole

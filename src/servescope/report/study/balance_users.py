@@ -71,7 +71,7 @@ def _latency_map(rows: list[Row], y: str, value: str) -> alt.TopLevelMixin:
         chart(rows, TALL)
         .mark_rect()
         .encode(
-            x=alt.X("x:Q", title="tokens that start on the instance in the same second")
+            x=alt.X("x:Q", title="tokens on the instance in that second")
             .scale(type="log", domain=[left, right], nice=False)
             .axis(**log_axis(left, right)),
             x2="x2:Q",
@@ -127,7 +127,10 @@ def _zoom_rows(saved: Saved, model: str, data: pa.Table, hour: int, total: int) 
     if saved.has("instance_minute"):
         active = equal(saved.arrow("instance_minute"), "model", model)
         active = active.filter(whole(active, "minute") // 60 == hour)
-        order = keys(active.sort_by("minute"), "instance").names
+        of_all = keys(active, "instance")
+        first = np.full(len(of_all.names), 60 * (hour + 1), np.int64)
+        np.minimum.at(first, of_all.codes, whole(active, "minute"))
+        order = [name for _, name in sorted(zip(first.tolist(), of_all.names, strict=True))]
     of = [None if name is None else str(name) for name in data["instance"].to_pylist()]
     values = dict(
         zip(of, zip(*(whole(data, c).tolist() for c in ("n", "it_sum", "ct_sum")), strict=True), strict=True)

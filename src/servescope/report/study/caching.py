@@ -95,14 +95,14 @@ def pair_returns(saved: Saved) -> Drawing:
     names = short_names([of.names[at] for at in order])
     rows = [{"model": n, **box(median[of.codes == at])} for n, at in zip(names, order, strict=True)]
     base = chart(rows, 60 + 46 * len(rows)).encode(
-        y=alt.Y("model:N", sort=names, title=None).axis(labelLimit=190),
+        y=alt.Y("model:N", sort=names, title=None).axis(labelLimit=150),
         tooltip=[
             "model:N",
             *(alt.Tooltip(f"{c}:Q", format=",.3~g") for c in ("low", "q1", "q2", "q3", "high")),
             "n:Q",
         ],
     )
-    title = "seconds between requests of a user with the model (median of the pair)"
+    title = "median gap of a pair, s"
     drawn = alt.layer(
         base.mark_rule().encode(x=alt.X("low:Q", title=title), x2="high:Q"),
         base.mark_bar(size=20, opacity=0.85).encode(x="q1:Q", x2="q3:Q"),

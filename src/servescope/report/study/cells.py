@@ -22,22 +22,30 @@ CURVE_STEP = 1 / 300  # a curve leaves out points that add less than this share
 
 
 class Keys(NamedTuple):
-    """A column of names as codes: int64[n], -1 for null, and the name of each code."""
+    """A column of names as codes: int64[n], -1 for null, and the name of each code, each in use."""
 
     codes: Ints
     names: list[str]
 
+    def in_order(self) -> list[str]:
+        """The names by first appearance."""
+        found, first = np.unique(self.codes, return_index=True)
+        return [self.names[code] for code in found[np.argsort(first)] if code >= 0]
+
 
 def keys(data: pa.Table, column: str) -> Keys:
-    """The column's values as codes in order of first appearance."""
+    """The column's values as codes."""
     encoded = data[column].cast(pa.string()) if pa.types.is_null(data[column].type) else data[column]
     if not pa.types.is_dictionary(encoded.type):
         encoded = pc.dictionary_encode(encoded)
-    whole = encoded.combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):  # no chunk at all
+    encoded = encoded.combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):  # no chunk at all
         return Keys(np.zeros(0, np.int64), [])
-    codes = whole.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    return Keys(codes, [str(name) for name in whole.dictionary.to_pylist()])
+    codes = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    used = np.flatnonzero(np.bincount(codes + 1, minlength=len(encoded.dictionary) + 1)[1:])
+    place = np.full(len(encoded.dictionary) + 1, -1, np.int64)  # the last is that of null
+    place[used] = np.arange(len(used))
+    return Keys(place[codes], [str(name) for name in encoded.dictionary.take(pa.array(used)).to_pylist()])
 
 
 def numbers(data: pa.Table, column: str) -> Floats:

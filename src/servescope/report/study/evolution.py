@@ -170,7 +170,7 @@ def legend(saved: Saved) -> Drawing:
         chart(rows, 300)
         .mark_bar()
         .encode(
-            y=alt.Y("series:N", sort=series, title=None).axis(labelLimit=190),
+            y=alt.Y("series:N", sort=series, title=None).axis(labelLimit=150),
             x=alt.X("share:Q", title="share of all requests").axis(format="%"),
             color=_colours(found.names).legend(None),
             tooltip=["series:N", alt.Tooltip("share:Q", format=".1%")],

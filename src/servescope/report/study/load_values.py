@@ -48,7 +48,7 @@ NOT_MODELS = ("global", "lt1k", "ge8k")
 
 def highlighted(saved: Saved) -> list[str]:
     """Models with series of their own, in the order of the table."""
-    names = keys(saved.arrow("value_hist"), "series").names
+    names = keys(saved.arrow("value_hist"), "series").in_order()
     return [name for name in names if name not in NOT_MODELS]
 
 
@@ -80,7 +80,7 @@ def value_curves(
         if low == high:
             raise NotDrawn("all values fall into one bin")
         ticks = log_axis(low, high)
-        axis = axis.scale(type="log", domain=[low, high], nice=False).axis(**ticks)
+        axis = axis.scale(type="log", nice=False).axis(**ticks)
     else:
         axis = axis.scale(domain=[0, 1], nice=False)
     zeros = [row for row in data.filter(pc.equal(data["bin_high"], 0.0)).to_pylist() if row["count"]]
