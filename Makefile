@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 help:
 	@echo 'make demo       report on the built-in sample (installs the runtime dependencies only)'
 	@echo 'make test       the tests'
-	@echo 'make test-slow  the long ones: fuzz, interrupts'
+	@echo 'make test-slow  the long ones: fuzz, interrupts, a Ray cluster'
 	@echo 'make check      what CI runs: format, lint, types, layers, generated pages, tests'
 	@echo 'make bench      benchmarks at full size'
 	@echo 'make docs       write the generated pages'
@@ -24,6 +24,7 @@ test: $(STAMP)
 	$(BIN)/python -m pytest
 
 test-slow: $(STAMP)
+	$(PIP) -e '.[ray]'
 	$(BIN)/python -m pytest -m slow
 
 check: $(STAMP)

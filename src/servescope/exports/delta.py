@@ -33,6 +33,10 @@ class DeltaPart:
         """Number of rows."""
         return self.part.rows
 
+    def fingerprint(self) -> str:
+        """See `trace.Part.fingerprint`."""
+        return f"{self.part.fingerprint()} delta prompts"
+
     def arrow(self, columns: Sequence[str]) -> pa.Table:
         """See `trace.Part.arrow`."""
         table = self.part.arrow(columns)
