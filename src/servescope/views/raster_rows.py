@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -118,18 +118,24 @@ def write_raster_rows(trace: Trace, tables: Sequence[Table], options: ViewOption
 
     tables  of this trace and these options; without `window_rank` nothing is written
 
-    Raises what `raster_rows` raises.
+    A picked model without requests in the window is left out with a note: the scan is done. Raises
+    UsageError for a rank below 1.
     """
     ranks = next((table for table in tables if table.name == VIEW.name), None)
     if ranks is None:
         return [f"{NAME} is not written: it needs the table {VIEW.name}"]
+    met = {row["name"] for row in ranks.rows() if row["kind"] == KINDS[1]}
+    absent = [model for model in options.raster_models if model not in met]
+    if absent:
+        known = tuple(model for model in options.raster_models if model in met)
+        options = replace(options, raster_models=known, raster_model_ranks=())
     folder.mkdir(parents=True, exist_ok=True)
     schema = SCHEMA.with_metadata({b"doc": DOC.encode()})
     with pq.ParquetWriter(folder / f"{NAME}.parquet", schema, compression="zstd") as writer:
         for rows in raster_rows(trace, ranks, options):
             if rows.num_rows:
                 writer.write_table(rows.cast(schema))
-    return []
+    return [f"{NAME}: {model} has no requests in the raster window" for model in absent]
 
 
 def raster_rows(trace: Trace, ranks: Table, options: ViewOptions) -> Iterator[pa.Table]:
