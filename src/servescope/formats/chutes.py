@@ -19,7 +19,7 @@ from servescope import schema
 from servescope.formats import chutes_columns as columns_of
 from servescope.formats.chutes_prologue import COPY_COLUMNS, Layout, survey
 from servescope.formats.format import Format
-from servescope.formats.parquet import broken, category, open_parquet
+from servescope.formats.parquet import broken, open_parquet
 from servescope.formats.side_tables import read_cohorts, read_model_names
 from servescope.formats.time_order import Run, picked
 from servescope.trace import Origin, Trace, TraceMeta
@@ -125,14 +125,10 @@ class ChutesPart:
         return pa.array(values, mask=null) if null.any() else pa.array(values)
 
     def _user(self, name: str, table: pa.Table, made: dict[str, Any]) -> pa.Array:
-        codes, keys = columns_of.user_keys(table)
-        made["user"] = category(codes, keys)
-        made["cohort"] = (
-            columns_of.cohorts(codes, keys, self.sides.cohorts)
-            if self.sides.cohorts
-            else pa.nulls(self.rows, pa.int16())
-        )
-        return made[name]
+        users = made["user"] = made.get("user") or columns_of.user_keys(table)
+        if name == "cohort" and self.sides.cohorts:
+            return columns_of.cohorts(users, self.sides.cohorts)
+        return users if name == "user" else pa.nulls(self.rows, pa.int16())
 
 
 def detect(sample: Sample) -> str | None:

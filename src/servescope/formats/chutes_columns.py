@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from servescope import schema
 from servescope.errors import DataError, UsageError
-from servescope.formats.parquet import ParquetFile, category, coded
+from servescope.formats.parquet import ParquetFile, category, coded, indexed
 from servescope.kernels.texts import Texts
 from servescope.trace import text_buffers
 from servescope.units import NS_PER, ns_per
@@ -180,28 +180,40 @@ def tokens(column: pa.ChunkedArray) -> pa.Array:
 
 def texts(column: pa.ChunkedArray, names: dict[str, str]) -> pa.DictionaryArray:
     """A category column; texts that are keys of `names` are replaced."""
-    codes, found = coded(column)
+    indices, found = indexed(column)
     if names:
         found = pa.array([names.get(text, text) for text in found.to_pylist()], pa.string())
-    return category(codes, found)
+    return pa.DictionaryArray.from_arrays(indices, found)
 
 
-def user_keys(table: pa.Table) -> tuple[npt.NDArray[np.int32], pa.Array]:
-    """User keys `ID@ROUND` as int32[n] codes (-1 = no user) and their texts by code.
+def user_keys(table: pa.Table) -> pa.DictionaryArray:
+    """User keys `ID@ROUND`.
 
     Without rotation rounds in the source the id alone is the key; a null round reads `ID@`.
     """
-    ids, names = coded(table.column("user_id"))
     if "rehash_round" not in table.column_names:
-        return ids, names
+        return pa.DictionaryArray.from_arrays(*indexed(table.column("user_id")))
+    rounds = table.column("rehash_round")
+    if not rounds.null_count and table.num_rows:
+        bounds = pc.min_max(rounds)
+        if bounds["min"] == bounds["max"]:  # nearly always: a round lasts three months
+            indices, names = indexed(table.column("user_id"))
+            suffix = pa.scalar(str(bounds["min"].as_py()))
+            keys = pc.binary_join_element_wise(names, suffix, "@")
+            return pa.DictionaryArray.from_arrays(indices, keys)
+    return _user_keys(table)
+
+
+def _user_keys(table: pa.Table) -> pa.DictionaryArray:
+    """User keys of rows of several rounds."""
+    ids, names = coded(table.column("user_id"))
     rounds, stated = coded(table.column("rehash_round"))
     width = len(stated) + 1  # one more for a null round
     pairs = ids.astype(np.int64) * width + np.where(rounds < 0, len(stated), rounds)
-    null = ids < 0
-    codes, used = _dense(pairs, null, len(names) * width)
+    codes, used = _dense(pairs, ids < 0, len(names) * width)
     suffix = pa.concat_arrays([stated, pa.array([""], pa.string())])
     keys = pc.binary_join_element_wise(names.take(pa.array(used // width)), suffix.take(used % width), "@")
-    return codes, keys
+    return category(codes, keys)
 
 
 def _dense(
@@ -222,10 +234,10 @@ def _dense(
     return codes.astype(np.int32, copy=False), encoded.dictionary.to_numpy(zero_copy_only=False)
 
 
-def cohorts(codes: npt.NDArray[np.int32], keys: pa.Array, table: Cohorts) -> pa.Array:
+def cohorts(users: pa.DictionaryArray, table: Cohorts) -> pa.Array:
     """Cohort of every row, int16, null where the side table does not name the user key."""
-    values = np.append(table.find(keys), np.int16(-1))[codes]
-    return pa.array(values, mask=values < 0)
+    months = table.find(users.dictionary)
+    return pa.array(months, mask=months < 0).take(users.indices)
 
 
 def sources_of(columns: Sequence[str], have: Sequence[str]) -> list[str]:

@@ -174,6 +174,20 @@ def with_full_digests(trace: Trace) -> Trace:
     return trace.with_meta(sources=sources)
 
 
+def indexed(column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
+    """Indices (int32, null for null) and texts of a column of texts or numbers.
+
+    Texts may hold some that no row uses; they are distinct.
+    """
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    if column.num_chunks == 0:
+        return pa.array([], pa.int32()), pa.array([], pa.string())
+    chunks = column.unify_dictionaries().chunks if column.num_chunks > 1 else column.chunks
+    whole = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+    return whole.indices.cast(pa.int32()), whole.dictionary.cast(pa.string())
+
+
 def coded(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], pa.Array]:
     """A column of texts or numbers as int32[n] codes (-1 = null) and its texts by code.
 
