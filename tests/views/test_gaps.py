@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from servescope.kernels import runs
 from servescope.trace import Origin
-from servescope.views import ViewOptions, load, run_views, scan
+from servescope.views import ViewOptions, load, model_gaps, run_views, scan
 from servescope.views.prologue import prologue
 from tests.reference import gaps as slow
 from tests.reference.chutes import highlights
@@ -54,6 +55,9 @@ def arrivals(draw: st.DrawFn) -> Trace:
 def tables(trace: Trace, slice_rows: int, **options: Any) -> dict[str, list[dict[str, Any]]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scan, "SLICE_ROWS", slice_rows)
+        patch.setattr(model_gaps, "WINDOW_CELLS", 7)
+        patch.setattr(model_gaps, "STAGED_CELLS", 3)
+        patch.setattr(runs, "CHUNK", 5)
         found, _, _ = run_views(trace, TABLES, threads=1, options=ViewOptions(**options))
     return {table.name: table.rows() for table in found}
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from servescope.kernels.histogram import EDGES
 from servescope.kernels.moments import as_int
 from servescope.kernels.runs import Runs
+from servescope.result import Table
 from servescope.tables import category, table
 from servescope.views.clock import HOUR_US
 from servescope.views.model_gap_fold import (
@@ -42,11 +43,13 @@ from servescope.views.model_gap_fold import (
 from servescope.views.sketch import TIMES, Context, View, held, int32, int64
 
 if TYPE_CHECKING:
-    from servescope.result import Table
+    from collections.abc import Iterator
+
     from servescope.trace import Batch
 
 COLUMNS = ("arrival_us", "model")
 STAGED_CELLS = 1 << 16
+WINDOW_CELLS = 1 << 20
 LEAST_GAPS = 5  # of an hour, for a coefficient of variation
 GAP_DOC = (
     "Gaps above 0 between consecutive requests of every model: their number, mean (s) and sum of squared "
@@ -192,8 +195,10 @@ class ModelGaps:
             count = finish(self.facts.copy(), self.squares.copy(), opened, 0, self.hour)
             opened = Cells._make(column[:count] for column in opened)
         staged = Cells._make(column[: self.used] for column in self.staged)
-        parts = zip(*self.done, staged, opened, strict=True)
-        cells = Cells._make(np.concatenate(columns) for columns in parts)
+        windows = [self._rows(cells) for cells in _windows([*self.done, staged, opened], WINDOW_CELLS)]
+        return Table("model_hour", pa.concat_tables(windows), HOUR_DOC)
+
+    def _rows(self, cells: Cells) -> pa.Table:
         some, enough = cells.gaps > 0, cells.gaps >= LEAST_GAPS
         n = np.maximum(cells.gaps, 1).astype(np.float64)
         spread = spreads(cells.gaps, cells.sums, cells.squares)
@@ -201,14 +206,37 @@ class ModelGaps:
         deviation_us = np.sqrt(spread / (n * np.maximum(n - 1, 1)))
         columns = {
             "model": category(cells.model, self.context.texts["model"]),
-            "hour": (pa.int64(), cells.hour),
-            "n_requests": (pa.int64(), cells.requests),
-            "n_gaps": (pa.int64(), cells.gaps),
+            "hour": (pa.int32(), cells.hour),
+            "n_requests": (pa.int32(), cells.requests.astype(np.int32)),
+            "n_gaps": (pa.int32(), cells.gaps.astype(np.int32)),
             "gap_mean": _known(mean_us / US_PER_S, some),
             "gap_M2": _known(spread / n / US_PER_S**2, some),
             "CV": _known(deviation_us / np.where(some, mean_us, 1.0), enough),
         }
-        return table("model_hour", columns, HOUR_DOC)
+        return table("model_hour", columns, HOUR_DOC).data
+
+
+def _windows(parts: list[Cells], most: int) -> Iterator[Cells]:
+    """The cells in pieces of `most`, the last of up to so many: the same however the parts were cut.
+
+    One piece at a time, since a year of hours has tens of millions of cells.
+    """
+    held: list[Cells] = []
+    cells = 0
+    for part in parts:
+        rest = part
+        while cells + len(rest.hour) > most:
+            held.append(Cells._make(column[: most - cells] for column in rest))
+            rest = Cells._make(column[most - cells :] for column in rest)
+            yield _together(held)
+            held, cells = [], 0
+        held.append(rest)
+        cells += len(rest.hour)
+    yield _together(held)
+
+
+def _together(parts: list[Cells]) -> Cells:
+    return Cells._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
 
 
 def _known(values: npt.NDArray[np.float64], known: npt.NDArray[np.bool_]) -> tuple[pa.DataType, pa.Array]:
