@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from servescope.errors import DataError
-from servescope.kernels.paged import Paged, Store
+from servescope.kernels.runs import Runs
 from servescope.views import VIEWS, ViewOptions, load, state
+from servescope.views.model_gap_fold import Cells, new_cells
 from servescope.views.prologue import prologue
 from servescope.views.slices import Order, Scan, Slice
 from tests.traces import OPTIONAL, traces
@@ -91,11 +92,11 @@ def test_an_array_held_twice_is_one_array_again() -> None:
 
 
 def test_named_tuples_and_objects_of_the_package() -> None:
-    paged = Paged(3)
-    paged.add(np.array([0, 2, 2]), np.array([5, 6, 7]))
-    again = state.put_together(state.take_apart(paged), None)
-    assert isinstance(again, Paged) and isinstance(again.store, Store)
-    assert again.totals().tolist() == [1, 0, 2]
+    runs = Runs()
+    runs.add(np.array([0, 2, 2], np.int32), np.array([5, 6, 7]))
+    again, cells = state.put_together(state.take_apart([runs, new_cells(2)]), None)
+    assert isinstance(again, Runs) and isinstance(cells, Cells)
+    assert [part.tolist() for part in again.entries()] == [[0, 2, 2], [5, 6, 7], [1, 1, 1]]
     assert state.put_together(state.take_apart(Order(1, 2, 3)), None) == Order(1, 2, 3)
 
 
