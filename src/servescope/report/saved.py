@@ -108,26 +108,31 @@ def _printable(value: Any) -> Any:
 def _printable_table(table: Table) -> Table:
     data = table.data
     for index, part in enumerate(data.schema):
+        column = data.column(index)
         if pa.types.is_dictionary(part.type):
-            data = data.set_column(index, part.name, _printable_codes(data.column(index)))
-        if pa.types.is_string(part.type):
-            found = [text for text in pc.unique(data.column(index)).to_pylist() if text is not None]
-            if not all(text.isprintable() for text in found):
-                texts = [None if t is None else printable(t) for t in data.column(index).to_pylist()]
-                data = data.set_column(index, part.name, pa.array(texts, pa.string()))
+            # it stays coded: pairs of names are long
+            chunks = [_printable_codes(chunk, part.type.value_type) for chunk in column.chunks]
+            data = data.set_column(index, part.name, pa.chunked_array(chunks, part.type))
+        if pa.types.is_string(part.type) and not _all_printable(pc.unique(column)):
+            data = data.set_column(index, part.name, _made_printable(column))
     return Table(table.name, data, printable(table.doc))
 
 
-def _printable_codes(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of codes with printable texts; it stays coded, since pairs of names are long."""
-    whole = column.unify_dictionaries()
-    if not whole.num_chunks:
-        return whole
-    texts = whole.chunk(0).dictionary.cast(pa.string()).to_pylist()
-    if all(text is None or text.isprintable() for text in texts):
-        return whole
-    named = pa.array([None if text is None else printable(text) for text in texts], pa.string())
-    return pa.chunked_array([pa.DictionaryArray.from_arrays(c.indices, named) for c in whole.chunks])
+def _printable_codes(codes: pa.DictionaryArray, texts_type: pa.DataType) -> pa.DictionaryArray:
+    texts = codes.dictionary.cast(pa.string())
+    if _all_printable(texts):
+        return codes
+    return pa.DictionaryArray.from_arrays(codes.indices, _made_printable(texts).cast(texts_type))
+
+
+def _all_printable(texts: pa.Array) -> bool:
+    """Whether all texts are printable; only those beyond printable ASCII are looked at one by one."""
+    beyond = texts.filter(pc.invert(pc.ascii_is_printable(texts)))
+    return all(text is None or text.isprintable() for text in beyond.to_pylist())
+
+
+def _made_printable(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return pa.array([None if text is None else printable(text) for text in texts.to_pylist()], pa.string())
 
 
 def read_saved(folder: Path) -> Saved:
