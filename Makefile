@@ -38,6 +38,7 @@ check: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/convert.py
+	$(BIN)/python benchmarks/view_kernels.py
 	$(BIN)/python benchmarks/views.py
 
 docs: $(STAMP)

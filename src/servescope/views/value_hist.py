@@ -41,6 +41,8 @@ LINEAR_METRICS = {
     "hit": ("input_tokens", "cached_tokens"),
     "hit_pos": ("input_tokens", "cached_tokens"),
 }
+IT, OT, RATIO, E2E, TTFT, DECODE, PREFILL, HIT, HIT_POS = range(9)  # their places, one after the other
+NONE, NEGATIVE = -1, -2  # in place of a bin
 GLOBAL, SHORT, LONG, FIRST_MODEL = 0, 1, 2, 3  # series
 SHORT_TOKENS, LONG_TOKENS = 1_000, 8_000
 LIMIT_S = 300.0  # prefill_frac is taken of shorter requests
@@ -54,53 +56,45 @@ DOC = (
 
 
 @kernel
-def _lengths(
+def _lengths(bins: npt.NDArray[np.int64], it: int, ot: int, tokens: bool) -> None:
+    """Bins of one row's input, output and ratio, NONE where it has none; tokens: it passes F-TOK."""
+    bins[IT] = log_bin(float(it)) if tokens else NONE
+    bins[OT] = bins[RATIO] = NONE
+    if tokens and ot != schema.NULL_INT32:
+        bins[OT] = log_bin(float(ot)) if ot >= 0 else NEGATIVE
+        if ot > 0 and it > 0:
+            bins[RATIO] = log_bin(ot / it)
+
+
+@kernel
+def _latencies(bins: npt.NDArray[np.int64], ttft: float, duration: float, late: bool) -> None:
+    """Bins of one row's latencies, NONE where it has none; late: it passes F-LAT, absent values are NaN."""
+    bins[E2E] = log_bin(duration) if late and duration > 0 else NONE
+    bins[TTFT] = log_bin(ttft) if late and ttft > 0 else NONE
+    bins[DECODE] = bins[PREFILL] = NONE
+    if bins[E2E] != NONE and bins[TTFT] != NONE:
+        bins[DECODE] = log_bin(duration - ttft)
+        if duration < LIMIT_S:
+            bins[PREFILL] = ratio_bin(ttft / duration)
+
+
+@kernel
+def _count(
     logs: npt.NDArray[np.int64],
     linears: npt.NDArray[np.int64],
     negative: npt.NDArray[np.int64],
     series: int,
-    it: int,
-    ot: int,
-    ct: int,
-    tokens: bool,
+    bins: npt.NDArray[np.int64],
 ) -> None:
-    """Count one row's lengths and hits in one series; tokens: the row passes F-TOK."""
-    if tokens:
-        logs[0, series, log_bin(float(it))] += 1
-        if ot >= 0:
-            logs[1, series, log_bin(float(ot))] += 1
-        elif ot != schema.NULL_INT32:
-            negative[series] += 1
-        if ot > 0 and it > 0:
-            logs[2, series, log_bin(ot / it)] += 1
-    if it > 0 and ct != schema.NULL_INT32:
-        where = whole_ratio_bin(ct, it)
-        linears[1, series, where] += 1
-        if ct >= 0:
-            linears[2, series, where] += 1
-        if series == GLOBAL and it < SHORT_TOKENS:
-            linears[1, SHORT, where] += 1
-        if series == GLOBAL and it >= LONG_TOKENS:
-            linears[1, LONG, where] += 1
-
-
-@kernel
-def _latencies(
-    logs: npt.NDArray[np.int64],
-    linears: npt.NDArray[np.int64],
-    series: int,
-    ttft: float,
-    duration: float,
-) -> None:
-    """Count one row's latencies in one series; the row passes F-LAT, absent values are NaN."""
-    if duration > 0:
-        logs[3, series, log_bin(duration)] += 1
-    if ttft > 0:
-        logs[4, series, log_bin(ttft)] += 1
-        if duration > 0:
-            logs[5, series, log_bin(duration - ttft)] += 1
-            if duration < LIMIT_S:
-                linears[0, series, ratio_bin(ttft / duration)] += 1
+    """Count one row's bins in one series."""
+    for metric in range(len(logs)):
+        if bins[metric] >= 0:
+            logs[metric, series, bins[metric]] += 1
+    for metric in range(len(linears)):
+        if bins[len(logs) + metric] >= 0:
+            linears[metric, series, bins[len(logs) + metric]] += 1
+    if bins[OT] == NEGATIVE:
+        negative[series] += 1
 
 
 @kernel
@@ -124,6 +118,7 @@ def _fold(
     series_of  int64[models + 1], series of a model code beside the global one, GLOBAL for none
     has        bool[3], whether the source states input, ttft, completed
     """
+    bins = np.empty(len(logs) + len(linears), np.int64)  # each is found once, for all series of the row
     for i in range(len(arrival)):
         done = completed[i] != schema.NULL_INT64
         tokens = (not has[0] or it[i] > 0) and (not has[2] or done)
@@ -131,14 +126,20 @@ def _fold(
         late = (not has[1] or ttft[i] > 0) and (not has[2] or duration > 0)
         if has[1] and has[2]:
             late = late and ttft[i] <= duration
+        _lengths(bins, it[i], ot[i], tokens)
+        _latencies(bins, ttft[i], duration, late)
+        bins[HIT] = bins[HIT_POS] = NONE
+        if it[i] > 0 and ct[i] != schema.NULL_INT32:
+            bins[HIT] = whole_ratio_bin(ct[i], it[i])
+            bins[HIT_POS] = bins[HIT] if ct[i] >= 0 else NONE
+            if it[i] < SHORT_TOKENS:
+                linears[HIT - len(logs), SHORT, bins[HIT]] += 1
+            if it[i] >= LONG_TOKENS:
+                linears[HIT - len(logs), LONG, bins[HIT]] += 1
+        _count(logs, linears, negative, GLOBAL, bins)
         own = series_of[model[i]]
-        _lengths(logs, linears, negative, GLOBAL, it[i], ot[i], ct[i], tokens)
-        if late:
-            _latencies(logs, linears, GLOBAL, ttft[i], duration)
         if own != GLOBAL:
-            _lengths(logs, linears, negative, own, it[i], ot[i], ct[i], tokens)
-            if late:
-                _latencies(logs, linears, own, ttft[i], duration)
+            _count(logs, linears, negative, own, bins)
 
 
 @dataclass
