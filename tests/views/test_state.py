@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from servescope.errors import DataError
 from servescope.kernels.runs import Runs
 from servescope.views import VIEWS, ViewOptions, load, state
-from servescope.views.model_gap_fold import Cells, new_cells
+from servescope.views.hour_cells import Cells, new_cells
 from servescope.views.prologue import prologue
 from servescope.views.slices import Order, Scan, Slice
 from tests.traces import OPTIONAL, traces

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +11,11 @@ from servescope.kernels.histogram import BINS_A_DECADE, LOG_BINS, log_bin
 from servescope.kernels.jit import kernel
 from servescope.views.clock import HOUR_US
 
+if TYPE_CHECKING:
+    from servescope.views.hour_cells import Cells
+
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-Counts = npt.NDArray[np.uint32]
 
 US_PER_S = 1e6
 FINE = 5  # log bins of 100 a decade in one of 20
@@ -26,31 +28,6 @@ FACTS = 9
 HIGH, LOW, HOUR_SQUARES = range(3)  # of `squares`
 SQUARES = 3
 assert BINS_A_DECADE == 20 * FINE
-
-
-class Cells(NamedTuple):
-    """Finished cells of (hour, model), by hour, then by model; gaps inside the hour, microseconds.
-
-    A sum of gaps inside an hour is at most 3.6e9, the sum of their squares at most its square, 1.3e19:
-    they fit 32 and 64 bits.
-
-    hour, model           int32[n]
-    requests, gaps, sums  uint32[n]
-    squares               uint64[n]
-    """
-
-    hour: npt.NDArray[np.int32]
-    model: npt.NDArray[np.int32]
-    requests: Counts
-    gaps: Counts
-    sums: Counts
-    squares: Words
-
-
-def new_cells(room: int) -> Cells:
-    """Room for cells."""
-    kinds = (np.int32, np.int32, np.uint32, np.uint32, np.uint32, np.uint64)
-    return Cells._make(np.zeros(room, kind) for kind in kinds)
 
 
 @kernel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from servescope.kernels.runs import Runs
 from servescope.result import Table
 from servescope.tables import category, table
 from servescope.views.clock import HOUR_US
+from servescope.views.hour_cells import Cells, Coded, coded, cut, decoded, new_cells, windows
 from servescope.views.model_gap_fold import (
     FACTS,
     FINE,
@@ -30,12 +32,10 @@ from servescope.views.model_gap_fold import (
     TOGETHER,
     US_PER_S,
     WIDE_BINS,
-    Cells,
     Ints,
     Words,
     finish,
     fold,
-    new_cells,
     reopen,
     spreads,
     stitch,
@@ -43,8 +43,6 @@ from servescope.views.model_gap_fold import (
 from servescope.views.sketch import TIMES, Context, View, held, int32, int64
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from servescope.trace import Batch
 
 COLUMNS = ("arrival_us", "model")
@@ -83,7 +81,7 @@ class ModelGaps:
     previous: Runs = field(default_factory=Runs)
     hour: int = -1
     used: int = 0
-    done: list[Cells] = field(default_factory=list)
+    done: list[Coded] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         models = len(self.context.texts["model"])
@@ -114,7 +112,7 @@ class ModelGaps:
     def _unstage(self) -> None:
         """Move staged cells to `done`."""
         if self.used:
-            self.done.append(Cells._make(column[: self.used].copy() for column in self.staged))
+            self.done.append(coded(self.staged, self.used))
         self.used = 0
 
     def merge(self, later: ModelGaps) -> None:
@@ -138,12 +136,14 @@ class ModelGaps:
 
     def _border(self, later: ModelGaps) -> Cells:
         """Take the finished cells of our open hour out of the later slice."""
-        if not later.done:
+        if not later.done or later.done[0].first_hour > self.hour:
             return new_cells(0)
-        cells = later.done[0]
-        cut = int(np.searchsorted(cells.hour, self.hour, side="right"))
-        later.done[0] = Cells._make(column[cut:] for column in cells)
-        return Cells._make(column[:cut] for column in cells)
+        cells = decoded(later.done.pop(0))
+        end = int(np.searchsorted(cells.hour, self.hour, side="right"))
+        rest = cut(cells, end, len(cells.hour))
+        if len(rest.hour):
+            later.done.insert(0, coded(rest, len(rest.hour)))
+        return cut(cells, 0, end)
 
     def _stitch(self, later: ModelGaps) -> None:
         self.previous.merge(later.previous)
@@ -190,13 +190,13 @@ class ModelGaps:
         return table("model_gap_pair", columns, PAIR_DOC)
 
     def _hours(self) -> Table:
-        opened = new_cells(len(self.facts))
+        rest = new_cells(len(self.facts))
+        count = 0
         if self.hour >= 0:
-            count = finish(self.facts.copy(), self.squares.copy(), opened, 0, self.hour)
-            opened = Cells._make(column[:count] for column in opened)
-        staged = Cells._make(column[: self.used] for column in self.staged)
-        windows = [self._rows(cells) for cells in _windows([*self.done, staged, opened], WINDOW_CELLS)]
-        return Table("model_hour", pa.concat_tables(windows), HOUR_DOC)
+            count = finish(self.facts.copy(), self.squares.copy(), rest, 0, self.hour)
+        parts = chain(map(decoded, self.done), [cut(self.staged, 0, self.used), cut(rest, 0, count)])
+        rows = [self._rows(cells) for cells in windows(parts, WINDOW_CELLS)]
+        return Table("model_hour", pa.concat_tables(rows), HOUR_DOC)
 
     def _rows(self, cells: Cells) -> pa.Table:
         some, enough = cells.gaps > 0, cells.gaps >= LEAST_GAPS
@@ -214,29 +214,6 @@ class ModelGaps:
             "CV": _known(deviation_us / np.where(some, mean_us, 1.0), enough),
         }
         return table("model_hour", columns, HOUR_DOC).data
-
-
-def _windows(parts: list[Cells], most: int) -> Iterator[Cells]:
-    """The cells in pieces of `most`, the last of up to so many: the same however the parts were cut.
-
-    One piece at a time, since a year of hours has tens of millions of cells.
-    """
-    held: list[Cells] = []
-    cells = 0
-    for part in parts:
-        rest = part
-        while cells + len(rest.hour) > most:
-            held.append(Cells._make(column[: most - cells] for column in rest))
-            rest = Cells._make(column[most - cells :] for column in rest)
-            yield _together(held)
-            held, cells = [], 0
-        held.append(rest)
-        cells += len(rest.hour)
-    yield _together(held)
-
-
-def _together(parts: list[Cells]) -> Cells:
-    return Cells._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
 
 
 def _known(values: npt.NDArray[np.float64], known: npt.NDArray[np.bool_]) -> tuple[pa.DataType, pa.Array]:
