@@ -194,7 +194,7 @@ def _sides(context: Context) -> columns_of.SideTables:
             context.decide(f"{shared} model names stand for several chute ids; the id is added to each")
     cohorts = None
     if options.cohorts:
-        cohorts = columns_of.cohorts_of(read_cohorts(options.cohorts))
+        cohorts = columns_of.cohorts_of(*read_cohorts(options.cohorts))
         context.decide(f"cohorts from {options.cohorts}")
     return columns_of.SideTables(models, cohorts)
 

@@ -57,13 +57,11 @@ class Cohorts:
         return self.months[self.keys.find(*text_buffers(keys))]
 
 
-def cohorts_of(months: dict[str, int]) -> Cohorts | None:
-    """The table of user key -> month; None where it is empty."""
-    if not months:
-        return None
-    keys = Texts()
-    keys.add(*text_buffers(pa.array(months, pa.string())))
-    return Cohorts(keys, np.array([*months.values(), -1], np.int16))
+def cohorts_of(keys: pa.Array, months: npt.NDArray[np.int16]) -> Cohorts | None:
+    """The table of distinct user keys and their months; None where it is empty."""
+    held = Texts()
+    held.add(*text_buffers(keys))
+    return Cohorts(held, np.append(months, np.int16(-1))) if len(held) else None
 
 
 @dataclass(frozen=True)

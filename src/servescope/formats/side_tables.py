@@ -6,14 +6,20 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from servescope.errors import DataError, UsageError
+from servescope.kernels.texts import Texts
+from servescope.trace import text_buffers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy.typing as npt
 
 ID_COLUMNS = ("chute_id", "id")
 NAME_COLUMNS = ("name", "model_name", "chute_name", "model")
@@ -46,26 +52,49 @@ def read_model_names(path: str) -> tuple[dict[str, str], int]:
     return {c: f"{text} [{c}]" if text in shared else text for c, text in names.items()}, len(shared)
 
 
-def read_cohorts(path: str) -> dict[str, int]:
-    """User key `ID@ROUND` -> month of first appearance, from user_id, rehash_round, release_cohort.
+def read_cohorts(path: str) -> tuple[pa.Array, npt.NDArray[np.int16]]:
+    """User keys `ID@ROUND`, distinct, and their months of first appearance, from user_id, rehash_round,
+    release_cohort.
 
-    Raises UsageError for missing columns, DataError for a value that is no whole number from 0.
+    Raises UsageError for missing columns, DataError for a value that is no whole number from 0, or a
+    key with two of them.
     """
     table = _table(path)
     for column in COHORT_COLUMNS:
         _column(path, table, (column,))
-    users, rounds, months = (table.column(column).to_pylist() for column in COHORT_COLUMNS)
-    cohorts: dict[str, int] = {}
-    for row, (user, turn, text) in enumerate(zip(users, rounds, months, strict=True)):
-        if not text:
-            continue
-        month = int(text) if text.isascii() and text.isdigit() else -1
-        if not 0 <= month <= LARGEST_COHORT:
-            raise DataError(f"{path}: row {row + 1}: release_cohort {text!r} is no month number.")
-        key = f"{user}@{turn or ''}"
-        if cohorts.setdefault(key, month) != month:
-            raise DataError(f"{path}: row {row + 1}: user key {key} has two cohorts; keep one.")
-    return cohorts
+    users, rounds, texts = (_one(table.column(column)) for column in COHORT_COLUMNS)
+    rows = np.flatnonzero(pc.fill_null(pc.greater(pc.binary_length(texts), 0), False))
+    months = _months(path, texts.take(pa.array(rows)), rows)
+    turns = pc.fill_null(rounds, "")
+    keys = pc.binary_join_element_wise(pc.fill_null(users, "None"), turns, "@").take(pa.array(rows))
+    known = Texts()
+    codes = known.add(*text_buffers(keys))
+    first = np.full(len(known), -1, np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    differ = np.flatnonzero(months != months[first][codes]) if len(codes) else codes
+    if len(differ):
+        at = int(differ[0])
+        raise DataError(f"{path}: row {rows[at] + 1}: user key {keys[at]} has two cohorts; keep one.")
+    return keys.take(pa.array(first)), months[first]
+
+
+def _months(path: str, texts: pa.Array, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int16]:
+    """Month numbers of texts that stand in the given rows. Raises DataError for one that is none."""
+    good = pc.and_(pc.string_is_ascii(texts), pc.utf8_is_digit(texts))
+    small = pc.and_(good, pc.less_equal(pc.binary_length(pc.utf8_ltrim(texts, "0")), 5))
+    numbers = pc.if_else(small, texts, "99999").cast(pa.int64()).to_numpy(zero_copy_only=False)
+    bad = np.flatnonzero(numbers > LARGEST_COHORT)
+    if len(bad):
+        at = int(bad[0])
+        raise DataError(
+            f"{path}: row {rows[at] + 1}: release_cohort {texts[at].as_py()!r} is no month number."
+        )
+    months: npt.NDArray[np.int16] = numbers.astype(np.int16)
+    return months
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _table(path: str) -> pa.Table:

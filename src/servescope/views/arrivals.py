@@ -35,14 +35,15 @@ def _gaps(
     squares: npt.NDArray[np.uint64],
     bins: npt.NDArray[np.int64],
 ) -> None:
-    """Fold the gaps of the whole trace (scope 0) and of each type (1 + code, null at the end).
+    """Fold the gaps of the whole trace (scope 0) and of each type (1 + code); no type is no series.
 
     first, last  int64[scopes], arrivals, -1 for none, modified
     squares      uint64[scopes, 2], modified
     bins         int64[scopes, LOG_BINS], modified
     """
     for i in range(len(arrival)):
-        for scope in (0, types[i] + 1 if types[i] >= 0 else len(first) - 1):
+        for at in range(2 if types[i] >= 0 else 1):
+            scope = types[i] + 1 if at else 0
             if last[scope] < 0:
                 first[scope] = arrival[i]
             else:
@@ -63,8 +64,12 @@ def _windows(
     ot: npt.NDArray[np.int32],
 ) -> None:
     """Count rows in cells, int64[windows, types + 1, 3], from window `first` on (modified)."""
+    window, end = 0, np.int64(-(2**63))  # arrivals are in order, so that a division a window will do
     for i in range(len(arrival)):
-        cell = cells[arrival[i] // window_us - first, types[i]]
+        if arrival[i] >= end:
+            window = arrival[i] // window_us
+            end = (window + 1) * window_us
+        cell = cells[window - first, types[i]]
         cell[0] += 1
         cell[1] += it[i] if it[i] != NULL_INT32 else 0
         cell[2] += ot[i] if ot[i] != NULL_INT32 else 0
@@ -132,7 +137,7 @@ class Gaps:
 
 @dataclass
 class Arrivals:
-    """Gaps by scope (0 = all, 1 + type, no type) and windows by type (no type at the end)."""
+    """Gaps by scope (0 = all, 1 + type; a last slot stays empty), windows by type (no type at the end)."""
 
     context: Context
     first: Ints = field(init=False)
