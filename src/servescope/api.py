@@ -271,7 +271,7 @@ def report_from(folder: PathLike, *, figures: bool = True, compare: str | None =
     render(Path(folder), figures=figures, compare=compare)
     document = saved.document
     ledger = Ledger(**document["ledger"])
-    return Result("report", document["inputs"], ledger, document["notes"], saved.tables)
+    return Result("report", document["inputs"], ledger, document["notes"], dict(saved.tables))
 
 
 def demo(*, out: PathLike = DEMO_FOLDER, **options: Any) -> Result:

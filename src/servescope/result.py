@@ -109,9 +109,11 @@ def write_tables(tables: dict[str, Table], folder: Path) -> None:
 
 def read_tables(folder: Path) -> dict[str, Table]:
     """Read the tables that `write_tables` wrote."""
-    tables = {}
-    for path in sorted(folder.glob("*.parquet")):
-        data = pq.read_table(path, partitioning=None)
-        doc = (data.schema.metadata or {}).get(b"doc", b"").decode()
-        tables[path.stem] = Table(path.stem, data.replace_schema_metadata(None), doc)
-    return tables
+    return {path.stem: read_table(path) for path in sorted(folder.glob("*.parquet"))}
+
+
+def read_table(path: Path) -> Table:
+    """Read one such table."""
+    data = pq.read_table(path, partitioning=None)
+    doc = (data.schema.metadata or {}).get(b"doc", b"").decode()
+    return Table(path.stem, data.replace_schema_metadata(None), doc)

@@ -19,7 +19,7 @@ from servescope.files import atomic, write_atomic
 from servescope.report.charts import draw_all
 from servescope.report.figure_files import write_figures
 from servescope.report.grids import cell, grids
-from servescope.report.saved import read_saved
+from servescope.report.saved import printable, read_saved
 from servescope.report.study import ABOUT, StudyPart, study_part
 from servescope.report.summary import duration, summarise
 from servescope.report.theme import themes
@@ -27,6 +27,7 @@ from servescope.report.theme import themes
 if TYPE_CHECKING:
     from servescope.report.charts import Drawn, Skipped
     from servescope.report.saved import Saved
+    from servescope.report.stored import Shape
 
 PAGE = "report.html"
 # In a script element only "<" can end the element; the others are escaped for old parsers.
@@ -132,9 +133,13 @@ def build(
         notes=saved.document.get("notes") or [],
         sources=[{**source, "bytes": f"{source['bytes']:,}"} for source in meta.get("sources") or []],
         facts=_facts(saved),
-        tables=[(name, f"{t.data.num_rows:,}", t.doc) for name, t in sorted(saved.tables.items())],
+        tables=[(name, f"{s.rows:,}", printable(s.doc)) for name, s in _shapes(saved)],
         footer=f"servescope {saved.document.get('version', '')}".strip(),
     )
+
+
+def _shapes(saved: Saved) -> list[tuple[str, Shape]]:
+    return [(name, saved.shape(name)) for name in sorted(saved.tables)]
 
 
 def _heading(saved: Saved) -> str:

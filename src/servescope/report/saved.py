@@ -10,9 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from servescope.errors import DataError, UsageError
-from servescope.result import Table, read_tables
+from servescope.report.stored import Shape, Stored, shape_of
+from servescope.result import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 ALL = "*"  # the scope of the whole trace in tables by type
@@ -22,11 +24,11 @@ ALL = "*"  # the scope of the whole trace in tables by type
 class Saved:
     """Saved result tables with the document that was written beside them.
 
-    tables    name -> table
+    tables    name -> table; those of a folder are read when they are asked for
     document  the JSON document: command, version, inputs, ledger, notes, meta
     """
 
-    tables: dict[str, Table] = field(default_factory=dict)
+    tables: Mapping[str, Table] = field(default_factory=dict)
     document: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -41,10 +43,16 @@ class Saved:
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether the table is there, has rows and has these columns."""
-        found = self.tables.get(table)
-        if found is None or not found.data.num_rows:
+        if table not in self.tables:
             return False
-        return set(columns) <= set(found.data.column_names)
+        found = self.shape(table)
+        return found.rows > 0 and set(columns) <= set(found.columns)
+
+    def shape(self, table: str) -> Shape:
+        """Number of rows, columns and meaning of a table, without reading it. Raises KeyError."""
+        if isinstance(self.tables, Stored):
+            return self.tables.shapes[table]
+        return shape_of(self.tables[table])
 
     def arrow(self, table: str) -> pa.Table:
         """The rows of a table. Raises KeyError."""
@@ -153,7 +161,4 @@ def read_saved(folder: Path) -> Saved:
         raise DataError(f"{document}: not readable as JSON ({error}). Run the report again.") from None
     if not isinstance(content, dict):
         raise DataError(f"{document}: not the document of a report. Run the report again.")
-    try:
-        return saved_of(read_tables(tables), content)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{tables}: a table cannot be read ({error}). Run the report again.") from None
+    return Saved(Stored(tables, _printable_table), _printable(content))
