@@ -83,21 +83,23 @@ def _coded(cells: Cells, number: int) -> Bytes:
     """The first cells as bytes: at a new hour 0 and its distance, then distance of the model, requests, and
     as far as they are not known: gaps, their sum, high and low half of their squares."""
     data = np.empty(number * WORST_BYTES, np.uint8)
-    at, hour, model = 0, np.int64(0), np.int64(-1)
+    at, last_hour, last_model = 0, 0, -1
     for i in range(number):
-        if i == 0 or cells.hour[i] != hour:
-            at = _put(data, _put(data, at, 0), np.int64(cells.hour[i]) - hour)
-            hour, model = np.int64(cells.hour[i]), np.int64(-1)
-        at = _put(data, at, np.int64(cells.model[i]) - model)
-        model = np.int64(cells.model[i])
-        at = _put(data, at, np.int64(cells.requests[i]))
-        if cells.requests[i] > 1:
-            at = _put(data, at, np.int64(cells.gaps[i]))
-        if cells.gaps[i] > 0:
-            at = _put(data, at, np.int64(cells.sums[i]))
-        if cells.gaps[i] > 1:
-            at = _put(data, at, np.int64(cells.squares[i] >> np.uint64(32)))
-            at = _put(data, at, np.int64(cells.squares[i] & np.uint64(0xFFFFFFFF)))
+        hour, model = int(cells.hour[i]), int(cells.model[i])
+        requests, gaps = int(np.int64(cells.requests[i])), int(np.int64(cells.gaps[i]))
+        if i == 0 or hour != last_hour:
+            at = _put(data, _put(data, at, 0), hour - last_hour)
+            last_hour, last_model = hour, -1
+        at = _put(data, at, model - last_model)
+        last_model = model
+        at = _put(data, at, requests)
+        if requests > 1:
+            at = _put(data, at, gaps)
+        if gaps > 0:
+            at = _put(data, at, int(np.int64(cells.sums[i])))
+        if gaps > 1:
+            at = _put(data, at, int(np.int64(cells.squares[i] >> np.uint64(32))))
+            at = _put(data, at, int(np.int64(cells.squares[i] & np.uint64(0xFFFFFFFF))))
     return data[:at].copy()
 
 

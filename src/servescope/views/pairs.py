@@ -82,30 +82,35 @@ class Pairs:
     def tables(self) -> list[Table]:
         """`pair_count`, `pair_gap` and `pair_gap_hist`, rows by user, then by model."""
         records = self.pairs.held
-        records = records[np.argsort(records[:, KEY], kind="stable")]
-        gaps = records[records[:, GAPS] > 0]
-        count = {**self._keys(records), "requests": (pa.int64(), records[:, REQUESTS])}
-        gap = {**self._keys(gaps), "n_gaps": (pa.int64(), gaps[:, GAPS]), "p50": self._medians(gaps)}
+        order = np.argsort(records[:, KEY], kind="stable")
+        keys, requests, gaps = (records[:, word][order] for word in (KEY, REQUESTS, GAPS))
+        again = np.flatnonzero(gaps)
+        count = {**self._texts(keys), "requests": (pa.int64(), requests)}
+        gap = {
+            **self._texts(keys[again]),
+            "n_gaps": (pa.int64(), gaps[again]),
+            "p50": self._medians(keys[again]),
+        }
         return [
             table("pair_count", count, COUNT_DOC),
             table("pair_gap", gap, GAP_DOC),
             histogram_table("pair_gap_hist", (), [((), self.pairs.pooled)], HIST_DOC),
         ]
 
-    def _keys(self, records: Ints) -> dict[str, tuple[pa.DataType, Any]]:
-        user, model = np.divmod(records[:, KEY], 1 << KEY_BITS)
+    def _texts(self, keys: Ints) -> dict[str, tuple[pa.DataType, Any]]:
+        user, model = np.divmod(keys, 1 << KEY_BITS)
         return {
             "user": category(user, self.context.texts["user"]),
             "model": category(model, self.context.texts["model"]),
         }
 
-    def _medians(self, records: Ints) -> tuple[pa.DataType, Any]:
-        user, model = np.divmod(records[:, KEY], 1 << KEY_BITS)
+    def _medians(self, keys: Ints) -> tuple[pa.DataType, Any]:
+        user, model = np.divmod(keys, 1 << KEY_BITS)
         line = self.lines[model]
         drawn = line >= 0
-        keys, totals, bins = self.gaps.ranked((0.5,))
-        own = np.searchsorted(keys, user[drawn] * self.lines[-1] + line[drawn])  # all are there
-        found = np.full(len(records), np.nan)
+        held, totals, bins = self.gaps.ranked((0.5,))
+        own = np.searchsorted(held, user[drawn] * self.lines[-1] + line[drawn])  # all are there
+        found = np.full(len(keys), np.nan)
         found[drawn] = between(totals, bins, (0.5,))[own, 0]
         return pa.float64(), pa.array(found, mask=~drawn)
 
