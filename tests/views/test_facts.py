@@ -39,7 +39,7 @@ def test_facts(trace: Trace) -> None:
         "span_s": rows[-1]["arrival_us"] / 1e6,
         "models": distinct(rows, trace, "model"),
         "users": distinct(rows, trace, "user"),
-        "instances": None,
+        "instances": distinct(rows, trace, "instance"),
         "sessions": distinct(rows, trace, "session_id"),
         **tokens,
         "block_tokens": 16,
