@@ -37,13 +37,7 @@ def detect(sample: Sample) -> str | None:
 
 def chunks(source: Source, context: Context) -> Iterator[Chunk]:
     """Rows of an Azure file. Raises UsageError for another header or a declared time unit."""
-    header = read_header(source)
-    missing = [name for name in COLUMNS if name not in header.names]
-    if missing:
-        raise UsageError(
-            f"{source.name}: no column {', '.join(missing)}; the file has {', '.join(header.names)}. "
-            "Map the columns of another table with --map."
-        )
+    header = read_header(source, needed=COLUMNS)
     if context.options.time_unit:
         raise UsageError("Azure traces hold calendar times; --time-unit does not apply to them.")
     context.origin = "calendar"

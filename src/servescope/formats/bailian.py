@@ -48,11 +48,8 @@ def detect(sample: Sample) -> str | None:
 
 def chunks(source: Source, context: Context) -> Iterator[Chunk]:
     """Rows of a Bailian file; times in seconds unless declared otherwise."""
-    unit = context.options.time_unit or "s"
-    context.block_tokens = context.options.block_tokens or BLOCK_TOKENS
-    how = "declared" if context.options.time_unit else "fixed by the format"
-    context.decide(f"timestamp is in {unit} ({how})")
-    context.decide(f"a block holds {context.block_tokens} tokens")
+    unit = context.unit_of("timestamp", "s")
+    context.block_size(BLOCK_TOKENS)
     context.decide("sessions are the trees of parent_chat_id, turns are as stated")
     clock = Clock()
     seen: dict[int, tuple[str, int]] = context.state.setdefault("chat_ids", {})

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from servescope import schema
-from servescope.errors import UsageError
 from servescope.formats.columns import Caster, Clock, counts
 from servescope.formats.csvrows import CsvRows, read_csv, read_header
 from servescope.formats.format import Chunk, Format
@@ -41,16 +40,8 @@ def detect(sample: Sample) -> str | None:
 
 def chunks(source: Source, context: Context) -> Iterator[Chunk]:
     """Rows of a BurstGPT file; times in seconds unless declared otherwise. Raises UsageError."""
-    header = read_header(source)
-    missing = [name for name in COLUMNS if name not in header.names]
-    if missing:
-        raise UsageError(
-            f"{source.name}: no column {', '.join(missing)}; the file has {', '.join(header.names)}. "
-            "Map the columns of another table with --map."
-        )
-    unit = context.options.time_unit or "s"
-    how = "declared" if context.options.time_unit else "fixed by the format"
-    context.decide(f"Timestamp and Elapsed time are in {unit} ({how})")
+    header = read_header(source, needed=COLUMNS)
+    unit = context.unit_of("Timestamp and Elapsed time", "s")
     context.decide("Timestamp counts from midnight of the first day, local time; no time zone is known")
     context.decide("a request with 0 response tokens failed, any other is ok")
     context.decide("Log Type is the request type, as its text stands")

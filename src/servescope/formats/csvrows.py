@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from servescope.errors import DataError
+from servescope.errors import DataError, UsageError
 from servescope.formats.csvexact import exact_rows
 from servescope.formats.format import fault
 from servescope.formats.lines import BOM, LINE_LIMIT_BYTES
@@ -71,11 +71,25 @@ class _Reading:
     number: int = 1
 
 
-def read_header(source: Source) -> Header:
+def read_header(source: Source, needed: Sequence[str] = ()) -> Header:
     """The header row of `source`.
 
-    Raises DataError where the file is empty, the header is broken or a name occurs twice.
+    needed  column names without which the file is not of its format
+
+    Raises DataError where the file is empty, the header is broken or a name occurs twice, UsageError
+    where a needed column is missing.
     """
+    header = _header(source)
+    missing = [name for name in needed if name not in header.names]
+    if missing:
+        raise UsageError(
+            f"{source.name}: no column {', '.join(missing)}; the file has {', '.join(header.names)}. "
+            "Map the columns of another table with --map."
+        )
+    return header
+
+
+def _header(source: Source) -> Header:
     head = source.head().removeprefix(BOM)
     try:
         text = head.decode()

@@ -146,6 +146,19 @@ class Context:
     optional: frozenset[str] = frozenset()
     state: dict[str, Any] = field(default_factory=dict)
 
+    def unit_of(self, field_names: str, fixed: str) -> str:
+        """The unit of times: as the user declared it, else as the format fixes it. Records which."""
+        unit = self.options.time_unit or fixed
+        how = "declared" if self.options.time_unit else "fixed by the format"
+        self.decide(f"{field_names} {'are' if ' and ' in field_names else 'is'} in {unit} ({how})")
+        return unit
+
+    def block_size(self, fixed: int) -> int:
+        """Tokens per block: as the user declared it, else as the format fixes it. Changes the context."""
+        self.block_tokens = self.options.block_tokens or fixed
+        self.decide(f"a block holds {self.block_tokens} tokens")
+        return self.block_tokens
+
     def decide(self, sentence: str) -> None:
         """Record a decision once. Changes the list."""
         if sentence not in self.decisions:

@@ -43,11 +43,8 @@ def detect(sample: Sample) -> str | None:
 
 def chunks(source: Source, context: Context) -> Iterator[Chunk]:
     """Rows of a Mooncake file; times in milliseconds unless declared otherwise."""
-    unit = context.options.time_unit or "ms"
-    context.block_tokens = context.options.block_tokens or BLOCK_TOKENS
-    how = "declared" if context.options.time_unit else "fixed by the format"
-    context.decide(f"timestamp is in {unit} ({how})")
-    context.decide(f"a block holds {context.block_tokens} tokens")
+    unit = context.unit_of("timestamp", "ms")
+    context.block_size(BLOCK_TOKENS)
     clock = Clock()
     for piece in read_rows(source, context, Row, Row(0, 1, 0, None)):
         yield _chunk(source, context, piece, clock, unit)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from servescope import schema
+from servescope.kernels.forest import roots
 from servescope.kernels.jit import kernel
 
 if TYPE_CHECKING:
@@ -45,18 +46,6 @@ def match(own: Any, wanted: Any) -> Ints:
     index: Ints = found.fill_null(-2).to_numpy(zero_copy_only=False).astype(np.int64)
     index[wanted_array.is_null().to_numpy(zero_copy_only=False)] = -1
     return index
-
-
-@kernel
-def roots(parent: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Root of every row of a forest whose parents come earlier: int64[n].
-
-    parent  int64[n], index of the parent, below the row's own index; negative for a root
-    """
-    root = np.empty(len(parent), np.int64)
-    for i in range(len(parent)):
-        root[i] = i if parent[i] < 0 else root[parent[i]]
-    return root
 
 
 @kernel
