@@ -178,6 +178,7 @@ def views(
     lb_models: Sequence[str] = (),
     lb_window_days: tuple[float, float] | None = None,
     rows: bool = False,
+    figures: bool = False,
     preset: str | None = None,
     compare: str | None = None,
     progress: Progress | None = None,
@@ -194,9 +195,8 @@ def views(
     windows_s       lengths of rate windows, seconds
     highlights      models with series of their own, lb_models: of the balance tables; empty = the top three
     lb_window_days  of the latter, their half-open window in days of the trace clock; None = the last 59 days
-    rows            also write row slices: `rows/lb_rows/*.parquet` and `tables/raster_rows.parquet`
-    preset          a study whose models, windows and ranks stand where nothing else is chosen
-    compare         a study whose published numbers are set beside ours: table `compare_NAME`
+    rows            also write row slices, rows/ and tables/raster_rows.parquet; figures: also draw figures/
+    preset          study whose choices stand for those left out; compare: table `compare_NAME` of its numbers
     engine          "local": threads; "ray": tasks of a Ray cluster (extra `ray`), running at `address`
     resume          go on from the state in `out`; the tables are those of a full run
     rasters         the fields of `servescope.views.ViewOptions` whose names begin with raster
@@ -221,7 +221,7 @@ def views(
         tables += compared_tables(tables, compare)
         result = _result("views", whole, tables, notes=[*said, *notes], view=list(view), **named)
         if part is not None and state is not None:
-            write_tables(result.tables, part / "tables")
+            _write_views(result, whole, part, figures)
             state.rename(part / "state")
     if out is not None:
         write_rejects(whole.rejects, out)
@@ -252,7 +252,7 @@ def report(trace: TraceLike, *, out: PathLike, figures: bool = True, **options: 
         tables += [*sessions, *compared_tables(tables, compare)]
         result = _result("report", whole, tables, notes=[*said, *notes, *session_notes], **named)
         write_tables(result.tables, part / "tables")
-        write_atomic(part / "report.json", _saved_document(result, whole))
+        write_atomic(part / "report.json", msgspec.json.encode(_document(result, whole)))
         render(part, figures=figures)
     write_rejects(whole.rejects, out)
     return result
@@ -269,9 +269,8 @@ def report_from(folder: PathLike, *, figures: bool = True, compare: str | None =
 
     saved = read_saved(Path(folder))
     render(Path(folder), figures=figures, compare=compare)
-    document = saved.document
-    ledger = Ledger(**document["ledger"])
-    return Result("report", document["inputs"], ledger, document["notes"], dict(saved.tables))
+    made = saved.document
+    return Result("report", made["inputs"], Ledger(**made["ledger"]), made["notes"], dict(saved.tables))
 
 
 def demo(*, out: PathLike = DEMO_FOLDER, **options: Any) -> Result:
@@ -385,9 +384,17 @@ def _written(
     return _result(command, trace, [table], notes=notes, **parameters)
 
 
-def _saved_document(result: Result, trace: Trace) -> bytes:
-    """The JSON document of a report, with the trace's metadata for whoever draws it again."""
+def _write_views(result: Result, trace: Trace, folder: Path, figures: bool) -> None:
+    write_tables(result.tables, folder / "tables")
+    if figures:
+        from servescope.report.page import draw_files
+
+        draw_files(folder, _document(result, trace))
+
+
+def _document(result: Result, trace: Trace) -> dict[str, Any]:
+    """The document of a report, with the trace's metadata for whoever draws it again."""
     meta = msgspec.to_builtins(trace.meta)
     meta.pop("ledger")
     meta.pop("session_names")
-    return msgspec.json.encode({**result.document(), "meta": meta})
+    return {**result.document(), "meta": meta}

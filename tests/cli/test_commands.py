@@ -227,3 +227,12 @@ def test_balance_options_of_views(servescope: Call, tmp_path: Path) -> None:
     done = servescope(*read, "--lb-model", "c")
     assert done.code == 2 and 'unknown model "c"' in done.err
     assert servescope(*read, "--rows").code == 2
+
+
+def test_views_with_a_folder_draw_figures_unless_told_not_to(servescope: Call, trace: Path) -> None:
+    out = trace.with_name("drawn")
+    document(servescope("views", trace, "-o", out, "--view", "rate", "--view", "type_summary", "--json"))
+    assert {path.suffix for path in (out / "figures").iterdir()} == {".svg", ".pdf"}
+    assert (out / "figures" / "arrivals_10s.svg").exists()
+    document(servescope("views", trace, "-o", out, "--view", "rate", "--no-figures", "--json"))
+    assert not (out / "figures").exists()

@@ -156,7 +156,7 @@ def views(
     *,
     out: Annotated[
         str | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Folder for tables/*.parquet.", show_default=False),
+        typer.Option("--out", "-o", metavar="DIR", help="Folder for tables and figures.", show_default=False),
     ] = None,
     view: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Table to make; repeatable. All if left out.")
@@ -167,6 +167,7 @@ def views(
     lb_model: BalanceModels = None,
     lb_window: BalanceWindow = None,
     rows: Rows = False,
+    no_figures: NoFigures = False,
     preset: Preset = None,
     compare: Compare = None,
     engine: Annotated[
@@ -182,7 +183,7 @@ def views(
     reading: Reading,
     json: Json = False,
 ) -> None:
-    """Make the views of a trace as tables.
+    """Make the views of a trace as tables and figures.
 
     Example: servescope views trace.parquet -o views --view rate --view length_ccdf
     """
@@ -196,6 +197,7 @@ def views(
             view=view or (),
             threads=threads,
             rows=rows,
+            figures=out is not None and not no_figures,
             preset=preset,
             compare=compare,
             engine=engine,

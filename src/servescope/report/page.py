@@ -19,7 +19,7 @@ from servescope.files import atomic, write_atomic
 from servescope.report.charts import draw_all
 from servescope.report.figure_files import write_figures
 from servescope.report.grids import cell, grids
-from servescope.report.saved import printable, read_saved
+from servescope.report.saved import printable, read_saved, saved_in
 from servescope.report.study import ABOUT, StudyPart, study_part
 from servescope.report.summary import duration, summarise
 from servescope.report.theme import themes
@@ -57,6 +57,17 @@ def render(folder: str | Path, *, figures: bool = True, compare: str | None = No
         shutil.rmtree(folder / "figures", ignore_errors=True)
     write_atomic(folder / PAGE, page)
     return folder / PAGE
+
+
+def draw_files(folder: Path, document: dict[str, Any]) -> None:
+    """Draw `folder/figures/` from `folder/tables/`, without a page.
+
+    document  what would stand in report.json
+    """
+    saved = saved_in(folder / "tables", document)
+    every = [*draw_all(saved)[0], *study_part(saved).drawn]
+    titles = {item.name: item.figure.title for item in every}
+    write_figures({item.name: specification(item) for item in every}, titles, folder / "figures")
 
 
 def specification(item: Drawn) -> dict[str, Any]:

@@ -161,4 +161,9 @@ def read_saved(folder: Path) -> Saved:
         raise DataError(f"{document}: not readable as JSON ({error}). Run the report again.") from None
     if not isinstance(content, dict):
         raise DataError(f"{document}: not the document of a report. Run the report again.")
-    return Saved(Stored(tables, _printable_table), _printable(content))
+    return saved_in(tables, content)
+
+
+def saved_in(tables: Path, document: dict[str, Any]) -> Saved:
+    """The tables of a folder as figures read them. Raises DataError where a file cannot be read."""
+    return Saved(Stored(tables, _printable_table), _printable(document))
