@@ -87,7 +87,7 @@ def views(path: Path, folder: Path) -> Cost:
         str(path.with_suffix(".names.csv")),
     )
     run = "from servescope.cli import main; main()"
-    out = ("--threads", str(THREADS), "-o", str(folder / "out"), "--json")
+    out = ("--threads", str(THREADS), "-o", str(folder / "out"), "--no-figures", "--json")
     return child(sys.executable, "-c", run, "views", str(path), *sides, *out)
 
 
