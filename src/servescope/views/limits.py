@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from servescope import schema
+from servescope.kernels.jit import kernel
 from servescope.tables import stacked
 from servescope.views.clock import DAY_US, HOUR_US
 from servescope.views.sketch import Context, View, held, int32, int64
@@ -38,6 +39,13 @@ LACKING = {
     "block_ids": ("reuse", "no reuse of prefixes across requests", "no prefix blocks"),
     "request_type": ("mix", "no mix of request types", "no request type"),
 }
+
+
+@kernel
+def _count(counts: npt.NDArray[np.int64], user: npt.NDArray[np.int32]) -> None:
+    """Count rows by code in counts, int64[users + 1], null at the end, modified."""
+    for i in range(len(user)):
+        counts[user[i]] += 1
 
 
 @dataclass
@@ -72,7 +80,7 @@ class Limits:
                 missing = np.isnan(values) if name == "ttft_s" else values == null
                 self.known[at] += batch.rows - int(np.count_nonzero(missing))
         if self.context.has("user"):
-            self.users += np.roll(np.bincount(int32(batch, "user") + 1, minlength=len(self.users)), -1)
+            _count(self.users, int32(batch, "user"))
 
     def merge(self, later: Limits) -> None:
         """Fold in the adjacent, later slice."""
