@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from servescope import schema
 from servescope.ledger import Ledger
-from servescope.trace import Origin, Trace, TraceMeta, to_batch
+from servescope.trace import Category, Origin, Trace, TraceMeta, to_batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,3 +130,11 @@ def test_other_metadata_leaves_the_rows() -> None:
     changed = trace.with_meta(format="other")
     assert (changed.meta.format, trace.meta.format) == ("other", "made")
     assert changed.parts is trace.parts
+
+
+def test_arrays_of_a_batch_may_be_handed_to_kernels_without_a_copy() -> None:
+    table = pa.table({"arrival_us": pa.array([1, 2]), "ttft_s": pa.array([0.5, None])})
+    batch = to_batch(table.append_column("model", models("a", None).column(0)), 0, {"model": Category()})
+    for name, values in batch.columns.items():
+        assert values.flags.writeable, name
+    assert batch["model"].tolist() == [-1, -1]  # not surveyed

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from servescope import schema
-from servescope.kernels.texts import Texts
+from servescope.kernels.texts import Texts, count_codes
 from servescope.ledger import Ledger, Rejects
 from servescope.units import NS_PER_US
 
@@ -264,10 +264,17 @@ def _coded(columns: Sequence[str]) -> list[str]:
     return [name for name in columns if name in schema.CATEGORIES]
 
 
+def _dense_indices(chunk: pa.DictionaryArray) -> npt.NDArray[np.int32]:
+    """Indices of a chunk, the length of its dictionary for null."""
+    indices = chunk.indices
+    if indices.null_count:
+        indices = indices.fill_null(len(chunk.dictionary))
+    return indices.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
 def _counted(chunk: pa.DictionaryArray) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     """The dictionary of a chunk, and how many rows have each of its texts."""
-    indices = chunk.indices.drop_null().to_numpy(zero_copy_only=False)
-    counts = np.bincount(indices, minlength=len(chunk.dictionary))
+    counts = count_codes(_dense_indices(chunk), len(chunk.dictionary))
     if chunk.dictionary.null_count:
         counts[chunk.dictionary.is_null().to_numpy(zero_copy_only=False)] = 0
     return chunk.dictionary, counts
@@ -289,10 +296,7 @@ def _category_codes(column: pa.ChunkedArray, category: Category) -> npt.NDArray[
         mapping = np.append(category.texts.find(*text_buffers(chunk.dictionary)), np.int32(schema.NULL_CODE))
         if chunk.dictionary.null_count:
             mapping[:-1][chunk.dictionary.is_null().to_numpy(zero_copy_only=False)] = schema.NULL_CODE
-        indices = chunk.indices
-        if indices.null_count:
-            indices = indices.fill_null(len(chunk.dictionary))
-        pieces.append(mapping[indices.to_numpy(zero_copy_only=False)])
+        pieces.append(mapping[_dense_indices(chunk)])
     return pieces[1] if len(pieces) == 2 else np.concatenate(pieces)
 
 
@@ -301,7 +305,10 @@ def _plain(column: pa.ChunkedArray, spec: schema.Column) -> npt.NDArray[np.gener
         column = column.cast(pa.int32())
     if column.null_count:
         column = column.fill_null(spec.null)
-    return column.to_numpy().astype(spec.dtype, copy=False)  # type: ignore[no-any-return]
+    values: npt.NDArray[np.generic] = column.to_numpy().astype(spec.dtype, copy=False)
+    # Arrow's memory is read-only, and kernels are compiled for arrays that are not: one copy here, none in
+    # each of the views
+    return values if values.flags.writeable else values.copy()
 
 
 def to_batch(table: pa.Table, start: int, categories: dict[str, Category]) -> Batch:

@@ -153,6 +153,20 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return view
 
 
+@kernel
+def _count(indices: Codes, counts: Ints) -> None:
+    """Count indices in counts, modified."""
+    for i in range(len(indices)):
+        counts[indices[i]] += 1
+
+
+def count_codes(indices: Codes, size: int) -> Ints:
+    """How often each of 0 … size - 1 stands in indices, int32[n]; `size` itself stands for null."""
+    counts = np.zeros(size + 1, np.int64)
+    _count(_read_only(indices.astype(np.int32, copy=False)), counts)
+    return counts[:size]
+
+
 class Texts:
     """Distinct texts by code, see the module. Changed by `add`."""
 
