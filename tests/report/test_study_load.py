@@ -115,3 +115,15 @@ def test_cached_shares_keep_cells_of_200_and_tell_all_from_most() -> None:
     _, rows = draw("A13")
     assert [(row["x"], row["y"], row["n"]) for row in rows] == [(0, "0–10%", 200), (0, "all", 300)]
     assert {row["value"] for row in rows} == {0.10116}
+
+
+def test_days_and_months_of_a_calendar_are_named() -> None:
+    saved = study_sample.saved()
+    saved.document["meta"]["origin"]["kind"] = "calendar"
+    drawing, rows = draw("A1", saved)
+    assert rows[1]["x"] == 86_400_000
+    assert drawing.chart.to_dict()["encoding"]["x"]["type"] == "temporal"
+    assert draw("C1", saved)[1][0]["month"] == "1970-01"
+    assert draw("E1", saved)[1][0]["x"] == 3_600_000
+    axis = draw("C4", saved)[0].chart.to_dict()["layer"][0]["encoding"]["x"]["axis"]
+    assert "1970 + floor" in axis["labelExpr"]

@@ -77,11 +77,11 @@ def _by_hour(saved: Saved, measure: Callable[[pa.Table], tuple[Ints, Floats]], y
             part = dense[at : at + step]
             known = part[np.isfinite(part)]
             mean = finite(float(known.mean())) if len(known) else None
-            rows.append({"x": round((first + at) / 24, 4), "y": mean, "series": name})
+            rows.append({"x": round((first + at) / 24, 8), "y": mean, "series": name})
         if len(values):
             told.append(f"{name} {number(float(np.median(values)))}")
     remark = "" if step == 1 else f"Means of {step} hours; the table keeps every minute."
-    drawn = lines(rows, names, "day of the trace clock", y)
+    drawn = lines(rows, names, y, calendar=saved.calendar)
     samples = f"{int(whole(data, 'requests').sum()):,} requests, {data.num_rows:,} instance-minutes"
     return Drawing(drawn, f"{says}, median hour: {', '.join(told)}.", remark, samples)
 

@@ -60,7 +60,12 @@ def user_months(saved: Saved) -> Drawing:
     if len(rows) < 2:
         raise NotDrawn(f"needs at least 2 months in which users have {LEAST_GAPS} gaps above 0")
     drawn = bands(
-        rows, "month of the trace clock", "seconds between requests", log=True, opacity=(0.10, 0.25)
+        rows,
+        "month of the trace clock",
+        "seconds between requests",
+        log=True,
+        calendar=saved.calendar,
+        opacity=(0.10, 0.25),
     )
     users = len(set(keys(data, "user").codes.tolist()))
     listed = ", ".join(number(row["p50"]) for row in rows)

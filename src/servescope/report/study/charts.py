@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 GLOBAL = "all requests"
 TALL = 320
+DAY_MS = 86_400_000
+YEAR_MONTH = "1970 + floor((datum.value - 1) / 12) + '-' + format((datum.value - 1) % 12 + 1, '02d')"
 # 800, 1.2k, 0.05: a prefix for thousands, none for parts of one
 READABLE = "abs(datum.value) < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
 
@@ -138,14 +140,33 @@ def cells(rows: list[Row], x: alt.X, y: alt.Y, value: str) -> alt.Chart:
     return typed(drawn.encode(y2="y2:Q") if "y2" in rows[0] else drawn)
 
 
+def month_text(month: int) -> str:
+    """A month counted from January 1970 (1) as year and month.
+
+    >>> month_text(664)
+    '2025-04'
+    """
+    return f"{1970 + (month - 1) // 12}-{(month - 1) % 12 + 1:02d}"
+
+
 def bands(
-    rows: list[Row], x: str, y: str, *, log: bool, opacity: tuple[float, float] = (0.10, 0.22)
+    rows: list[Row],
+    x: str,
+    y: str,
+    *,
+    log: bool,
+    calendar: bool,
+    opacity: tuple[float, float] = (0.10, 0.22),
 ) -> alt.TopLevelMixin:
-    """Median line and bands P25–P75 and P10–P90 over whole numbers x; rows x, p10 … p90."""
+    """Median line and bands P25–P75 and P10–P90 over months x; rows x, p10 … p90.
+
+    calendar  whether months are those of a calendar, to be named by their year
+    """
     low, high = min(r["p10"] for r in rows), max(r["p90"] for r in rows)
-    base = chart(rows).encode(
-        x=alt.X("x:Q", title=x).axis(format="d", values=[r["x"] for r in rows]).scale(nice=False)
-    )
+    across = alt.X("x:Q", title=x).scale(nice=False)
+    months = [r["x"] for r in rows]
+    across = across.axis(values=months, labelExpr=YEAR_MONTH if calendar else "datum.value")
+    base = chart(rows).encode(x=across)
     up = alt.Y("p10:Q", title=y)
     if log:
         up = up.scale(type="log", nice=False).axis(**log_axis(low, high))
@@ -162,19 +183,28 @@ def bands(
     )
 
 
-def lines(rows: list[Row], names: Sequence[str], x: str, y: str, *, form: str = ",.4~g") -> alt.Chart:
-    """Lines over time, rows x, y, series; a null y is a gap.
+def lines(rows: list[Row], names: Sequence[str], y: str, *, calendar: bool, form: str = ",.4~g") -> alt.Chart:
+    """Lines over days, rows x (days from 1970 on), y, series; a null y is a gap.
 
-    x, y  axis titles
+    y         axis title
+    calendar  whether days are those of a calendar, to be named by their dates
     """
+    across = alt.X("x:Q", title="day of the trace clock").scale(nice=False, zero=False).axis(format="d")
+    if calendar:
+        rows = [{**row, "x": round(row["x"] * DAY_MS)} for row in rows]
+        across = alt.X("x:T", title="day (UTC)").scale(type="utc", nice=False)
     return typed(
         chart(rows)
         .mark_line(strokeWidth=1.3, point=dots(rows))
         .encode(
-            x=alt.X("x:Q", title=x).scale(nice=False, zero=False).axis(format="d"),
+            x=across,
             y=alt.Y("y:Q", title=y).axis(labelExpr=READABLE),
             color=colour(list(names)),
-            tooltip=["series:N", alt.Tooltip("x:Q", format=",.2~f"), alt.Tooltip("y:Q", format=form)],
+            tooltip=[
+                "series:N",
+                "utcyearmonthdatehours(x):T" if calendar else alt.Tooltip("x:Q", format=",.2~f"),
+                alt.Tooltip("y:Q", format=form),
+            ],
         )
     )
 

@@ -23,7 +23,7 @@ from servescope.report.study.cells import (
     sums,
     whole,
 )
-from servescope.report.study.charts import BINNED, EVOLUTION, EXACT, IDS, KEYED, bands, finite
+from servescope.report.study.charts import BINNED, EVOLUTION, EXACT, IDS, KEYED, bands, finite, month_text
 from servescope.report.theme import OTHERS
 
 if TYPE_CHECKING:
@@ -122,7 +122,12 @@ def top_models(saved: Saved, *columns: str) -> Drawing:
         raise NotDrawn("needs at least 2 calendar months")
     series = [*found.names, OTHERS]
     rows = [
-        {"month": month, "series": name, "k": k, "share": round(float(found.shares[at, k]), 5)}
+        {
+            "month": month_text(month) if saved.calendar else month,
+            "series": name,
+            "k": k,
+            "share": round(float(found.shares[at, k]), 5),
+        }
         for at, month in enumerate(found.months)
         for k, name in enumerate(series)
     ]
@@ -132,7 +137,7 @@ def top_models(saved: Saved, *columns: str) -> Drawing:
         .mark_bar()
         .encode(
             x=alt.X("month:O", title="month of the trace clock")
-            .axis(labelAngle=0)
+            .axis(labelAngle=0, labelOverlap="greedy")
             .scale(paddingInner=0.2, paddingOuter=0.1),
             y=alt.Y("share:Q", title=f"share of the month's {what}", stack="zero")
             .scale(domain=[0, 1])
@@ -144,8 +149,8 @@ def top_models(saved: Saved, *columns: str) -> Drawing:
     )
     first, last = found.shares[0], found.shares[-1]
     says = (
-        f"The others take {percent(float(first[-1]))} of the {what} in month {found.months[0]} and "
-        f"{percent(float(last[-1]))} in month {found.months[-1]}."
+        f"The others take {percent(float(first[-1]))} of the {what} in the first month and "
+        f"{percent(float(last[-1]))} in the last."
     )
     remark = ""
     if found.unnamed:
@@ -195,7 +200,11 @@ def request_months(saved: Saved, metric: str) -> Drawing:
         raise NotDrawn("needs at least 2 calendar months with both sizes known")
     word = {"it": "input", "ot": "output"}[metric]
     drawn = bands(
-        rows, "month of the trace clock", f"{word} tokens of a request", log=min(r["p10"] for r in rows) > 0
+        rows,
+        "month of the trace clock",
+        f"{word} tokens of a request",
+        log=min(r["p10"] for r in rows) > 0,
+        calendar=saved.calendar,
     )
     says = f"Median {word} tokens by month: {_listed(rows)}."
     return Drawing(drawn, says, "", f"{int(found.counts.sum()):,} requests")
@@ -219,7 +228,13 @@ def cohorts(saved: Saved, column: str) -> Drawing:
     """C6 (it_median) and C7 (ot_median): quantiles over the users of a cohort, each user once."""
     rows, sizes, requests = _cohort_rows(saved, column)
     word = {"it_median": "input", "ot_median": "output"}[column]
-    drawn = bands(rows, "month in which the user first appeared", f"a user's median {word} tokens", log=False)
+    drawn = bands(
+        rows,
+        "month in which the user first appeared",
+        f"a user's median {word} tokens",
+        log=False,
+        calendar=saved.calendar,
+    )
     says = (
         f"Median user by cohort: {_listed(rows)} {word} tokens; "
         f"cohorts of {min(sizes):,} to {max(sizes):,} users."

@@ -35,11 +35,6 @@ if TYPE_CHECKING:
 GROUPS = ("chat", "chat_stream", "completion", "completion_stream", "other")
 
 
-def day_title(saved: Saved) -> str:
-    """Title of an axis of days."""
-    return "day since 1970-01-01 (UTC)" if saved.calendar else "day of the trace clock"
-
-
 def _days(saved: Saved, *columns: str) -> tuple[Ints, dict[str, list[float]], int]:
     """Days from the first to the last, sums of columns of `load_hour` by day, and the requests."""
     data = saved.arrow("load_hour")
@@ -60,7 +55,7 @@ def _day_line(saved: Saved, days: Ints, series: Mapping[str, list[float]], y: st
             part = values[at : at + step]
             rows.append({"x": int(days[at]), "y": round(sum(part) / len(part), 3), "series": name})
     remark = "" if step == 1 else f"Means of {step} days; the table keeps each."
-    return lines(rows, list(series), day_title(saved), y, form=",.0f"), remark
+    return lines(rows, list(series), y, calendar=saved.calendar, form=",.0f"), remark
 
 
 def requests_by_day(saved: Saved) -> Drawing:
