@@ -110,10 +110,10 @@ class ChutesPart:
         if name in ("user", "cohort"):
             return self._user(name, table, made)
         if name in ("model", "cache_scope"):
-            made["model"] = made["cache_scope"] = columns_of.texts(column, self.sides.models)
+            made["model"] = made["cache_scope"] = columns_of.texts(column, self.sides.names)
             return made["model"]
         if name in schema.CATEGORIES:
-            return columns_of.texts(column, {})
+            return columns_of.texts(column)
         if name in columns_of.TOKENS:
             return columns_of.tokens(column)
         plain = column.cast(kind)

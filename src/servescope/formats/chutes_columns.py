@@ -76,6 +76,13 @@ class SideTables:
     cohorts: Cohorts | None = None
 
     @cached_property
+    def names(self) -> tuple[Texts, pa.Array]:
+        """Chute ids, and their model names by code."""
+        ids = Texts()
+        ids.add(*text_buffers(pa.array(self.models, pa.string())))
+        return ids, pa.array(self.models.values(), pa.string())
+
+    @cached_property
     def fingerprint(self) -> str:
         """A text that differs where the tables differ."""
         digest = hashlib.sha256(repr(sorted(self.models.items())).encode())
@@ -176,11 +183,12 @@ def tokens(column: pa.ChunkedArray) -> pa.Array:
     return whole.cast(pa.int32())
 
 
-def texts(column: pa.ChunkedArray, names: dict[str, str]) -> pa.DictionaryArray:
-    """A category column; texts that are keys of `names` are replaced."""
+def texts(column: pa.ChunkedArray, names: tuple[Texts, pa.Array] | None = None) -> pa.DictionaryArray:
+    """A category column; texts that `SideTables.names` knows are replaced."""
     indices, found = indexed(column)
-    if names:
-        found = pa.array([names.get(text, text) for text in found.to_pylist()], pa.string())
+    if names is not None:
+        codes = names[0].find(*text_buffers(found))
+        found = pc.coalesce(names[1].take(pa.array(codes, mask=codes < 0)), found)
     return pa.DictionaryArray.from_arrays(indices, found)
 
 

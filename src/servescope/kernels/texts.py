@@ -201,13 +201,16 @@ class Texts:
         used     bool[n]; None: all
         """
         size = len(offsets) - 1
-        used = np.ones(size, np.bool_) if used is None else used
         data, offsets = _read_only(data), _read_only(offsets)
-        self._reserve(size, int(offsets[-1]) - int(offsets[0]))
-        codes = np.full(size, MISSING, np.int32)
-        self.count = _add(
-            self._slots, self._hashes, self._held, self._ends, self.count, data, offsets, used, codes
-        )
+        codes = self.find(data, offsets)
+        if used is not None:
+            codes[~used] = MISSING
+        new = codes == MISSING if used is None else used & (codes == MISSING)
+        if new.any():
+            self._reserve(size, int(offsets[-1]) - int(offsets[0]))
+            self.count = _add(
+                self._slots, self._hashes, self._held, self._ends, self.count, data, offsets, new, codes
+            )
         return codes
 
     def find(self, data: Bytes, offsets: npt.NDArray[np.int32]) -> Codes:
