@@ -17,23 +17,24 @@ import msgspec
 import pyarrow as pa
 
 from servescope.errors import UsageError
-from servescope.files import PathLike, atomic, refuse_target, size_bytes, write_atomic
+from servescope.files import PathLike, atomic, refuse_target, write_atomic
 from servescope.formats.format import ReadOptions
 from servescope.formats.read import read_trace
 from servescope.ledger import Ledger
-from servescope.rejects import cut_note, rejects_table, without_values, write_rejects
+from servescope.opening import TraceLike, in_order, pool_result, read_all, trace_of
+from servescope.provenance import document_of, result_of, written_result
+from servescope.rejects import without_values, write_rejects
 from servescope.result import Result, Table, write_tables
-from servescope.trace import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from contextlib import AbstractContextManager
+
+    from servescope.trace import Trace
 
 
 SAMPLE = Path(__file__).resolve().parent / "data" / "sample.jsonl.zst"
 DEMO_FOLDER = "servescope-demo"
 Progress = Callable[[int, int], None]
-TraceLike = Trace | PathLike | Callable[[], Trace]
 WINDOWS_S = (10, 300)
 RUNNING = ("threads", "engine", "address", "folder", "resume", "progress")  # how a scan runs
 REPORT_ENTRIES = ("report.html", "report.json", "tables", "figures", "rows", "state")
@@ -59,11 +60,11 @@ def info(*traces: TraceLike, **options: Any) -> Result:
     """
     from servescope.views.scan import run_views
 
-    if (pool := _pool("info", traces)) is not None:
+    if (pool := pool_result("info", traces)) is not None:
         return pool
-    whole = _read_all(traces, options)
+    whole = read_all(traces, options)
     tables, _, _ = run_views(whole, ["facts"])
-    return _result("info", whole, tables)
+    return result_of("info", whole, tables)
 
 
 def check(*traces: TraceLike, **options: Any) -> Result:
@@ -76,12 +77,12 @@ def check(*traces: TraceLike, **options: Any) -> Result:
     """
     from servescope.validate import refuse_errors, validate
 
-    if (pool := _pool("check", traces)) is not None:
+    if (pool := pool_result("check", traces)) is not None:
         return pool
-    whole = _read_all(traces, options)
+    whole = read_all(traces, options)
     checks = validate(whole)
     refuse_errors(whole, checks)
-    return _result("check", whole, [checks])
+    return result_of("check", whole, [checks])
 
 
 def convert(
@@ -102,10 +103,10 @@ def convert(
     from servescope.trace_write import write_canonical
 
     refuse_target(out, folder=bool(shard_rows), own=("part-*.parquet",))
-    with _in_order(traces, Path(out).parent, options) as whole:
+    with in_order(traces, Path(out).parent, options) as whole:
         tell = None if written is None else lambda rows: written(rows, whole.rows)
         write_canonical(whole, Path(out), shard_rows=shard_rows, progress=tell)
-        return _written("convert", whole, out, shard_rows=shard_rows)
+        return written_result("convert", whole, out, shard_rows=shard_rows)
 
 
 def export(
@@ -122,9 +123,9 @@ def export(
     from servescope import exports
 
     refuse_target(out, folder=False)
-    whole = _trace(trace)
+    whole = trace_of(trace)
     notes = exports.export(whole, Path(out), to=to, lossy=lossy, delta_prompts=delta_prompts)
-    return _written("export", whole, out, notes=notes, to=to, lossy=lossy, delta_prompts=delta_prompts)
+    return written_result("export", whole, out, notes=notes, to=to, lossy=lossy, delta_prompts=delta_prompts)
 
 
 def fingerprint(
@@ -164,7 +165,7 @@ def fingerprint(
         keep_ids=keep_ids,
         options=ReadOptions(**options),
     )
-    return _written("fingerprint", replace(trace, rejects=without_values(trace.rejects)), out)
+    return written_result("fingerprint", replace(trace, rejects=without_values(trace.rejects)), out)
 
 
 def views(
@@ -208,7 +209,7 @@ def views(
         raise UsageError("row slices, --resume and --address need a folder; name one with -o DIR.")
     if out is not None:
         refuse_target(out, folder=True, own=REPORT_ENTRIES)
-    whole = _trace(trace)
+    whole = trace_of(trace)
     chosen = dict(rasters, windows_s=windows_s, highlights=highlights, lb_models=lb_models)
     chosen |= {"lb_window_days": lb_window_days, "preset": preset, "compare": compare}
     compared_tables((), compare)  # an unknown name is refused before the scan
@@ -219,7 +220,7 @@ def views(
         options["rows"] = part if rows else None
         tables, notes, timing = _run_views(whole, view, options)
         tables += compared_tables(tables, compare)
-        result = _result("views", whole, tables, notes=[*said, *notes], view=list(view), **named)
+        result = result_of("views", whole, tables, notes=[*said, *notes], view=list(view), **named)
         if part is not None and state is not None:
             _write_views(result, whole, part, figures)
             state.rename(part / "state")
@@ -241,7 +242,7 @@ def report(trace: TraceLike, *, out: PathLike, figures: bool = True, **options: 
     from servescope.views.presets import settled
 
     refuse_target(out, folder=True, own=REPORT_ENTRIES)
-    whole = _trace(trace)
+    whole = trace_of(trace)
     compare = options.get("compare")
     compared_tables((), compare)  # an unknown name is refused before the scan
     options, named, said = settled(whole, options)
@@ -250,9 +251,9 @@ def report(trace: TraceLike, *, out: PathLike, figures: bool = True, **options: 
         tables, notes, _ = _run_views(whole, (), options)
         sessions, session_notes = stated_sessions(whole)
         tables += [*sessions, *compared_tables(tables, compare)]
-        result = _result("report", whole, tables, notes=[*said, *notes, *session_notes], **named)
+        result = result_of("report", whole, tables, notes=[*said, *notes, *session_notes], **named)
         write_tables(result.tables, part / "tables")
-        write_atomic(part / "report.json", msgspec.json.encode(_document(result, whole)))
+        write_atomic(part / "report.json", msgspec.json.encode(document_of(result, whole)))
         render(part, figures=figures)
     write_rejects(whole.rejects, out)
     return result
@@ -276,56 +277,6 @@ def report_from(folder: PathLike, *, figures: bool = True, compare: str | None =
 def demo(*, out: PathLike = DEMO_FOLDER, **options: Any) -> Result:
     """`report` on the sample that ships in the package."""
     return report(SAMPLE, out=out, **options)
-
-
-def _trace(trace: TraceLike) -> Trace:
-    if isinstance(trace, Trace):
-        return trace
-    return trace() if callable(trace) else read(trace)
-
-
-def _read_all(traces: Sequence[TraceLike], options: dict[str, Any]) -> Trace:
-    """The one trace given, or the sources read as one."""
-    if len(traces) == 1 and not isinstance(traces[0], str | os.PathLike):
-        return _trace(traces[0])
-    return read(*_paths(traces), **options)
-
-
-def _paths(traces: Sequence[TraceLike]) -> list[str]:
-    paths = [os.fspath(trace) for trace in traces if isinstance(trace, str | os.PathLike)]
-    if len(paths) < len(traces):
-        raise UsageError("give one trace that is read already, or the sources of one trace.")
-    return paths
-
-
-def _in_order(
-    traces: Sequence[TraceLike], folder: Path, options: dict[str, Any]
-) -> AbstractContextManager[Trace]:
-    """The trace for as long as it is written; sources that are out of order are sorted in `folder`."""
-    from servescope.formats.parquet import with_full_digests
-    from servescope.formats.read_sorted import read_sorted
-
-    if len(traces) == 1 and not isinstance(traces[0], str | os.PathLike):
-        return nullcontext(with_full_digests(_trace(traces[0])))
-    return read_sorted(_paths(traces), ReadOptions(**options), folder=folder)
-
-
-def _pool(command: str, traces: Sequence[TraceLike]) -> Result | None:
-    """The tables of a ServeGen pool, None where the one source is none."""
-    from servescope.formats.servegen import is_pool, read_pool
-    from servescope.formats.servegen_facts import pool_facts
-
-    folder = traces[0] if len(traces) == 1 else None
-    if not isinstance(folder, str | os.PathLike) or not is_pool(folder):
-        return None
-    pool = read_pool(folder)
-    ledger = Ledger(read=len(pool.clients), kept=len(pool.clients), unit="client")
-    inputs = {
-        "format": "servegen",
-        "sources": [os.fspath(folder)],
-        "decisions": ["a pool holds clients, not requests"],
-    }
-    return Result(command, inputs, ledger, pool.notes, pool_facts(pool))
 
 
 def _run_views(
@@ -355,46 +306,9 @@ def _run_views(
     return tables, notes, Table("timing", pa.Table.from_pylist([timing]), doc)
 
 
-def _result(
-    command: str, trace: Trace, tables: Sequence[Table], *, notes: Sequence[str] = (), **parameters: Any
-) -> Result:
-    """A result with the trace's provenance; the rows that a skipping read rejected are table `rejects`."""
-    meta = trace.meta
-    inputs = {
-        "format": meta.format,
-        "sources": [msgspec.to_builtins(source) for source in meta.sources],
-        "decisions": meta.decisions,
-        **{name: value for name, value in parameters.items() if value is not None},
-    }
-    rejects = [rejects_table(trace.rejects)] if trace.rejects.total else []
-    named = {table.name: table for table in (*tables, *rejects)}
-    return Result(
-        command, inputs, meta.ledger, [*meta.ledger.texts(), *cut_note(trace.rejects), *notes], named
-    )
-
-
-def _written(
-    command: str, trace: Trace, out: PathLike, *, notes: Sequence[str] = (), **parameters: Any
-) -> Result:
-    """The result of a command that wrote the file or folder `out`: table `written`, rejects beside it."""
-    paths = [Path(out), write_rejects(trace.rejects, out)]
-    files = [path for path in paths if path is not None]
-    data = {"file": [str(path) for path in files], "bytes": [size_bytes(path) for path in files]}
-    table = Table("written", pa.table(data), "A file or folder that was written, and its size.")
-    return _result(command, trace, [table], notes=notes, **parameters)
-
-
 def _write_views(result: Result, trace: Trace, folder: Path, figures: bool) -> None:
     write_tables(result.tables, folder / "tables")
     if figures:
         from servescope.report.page import draw_files
 
-        draw_files(folder, _document(result, trace))
-
-
-def _document(result: Result, trace: Trace) -> dict[str, Any]:
-    """The document of a report, with the trace's metadata for whoever draws it again."""
-    meta = msgspec.to_builtins(trace.meta)
-    meta.pop("ledger")
-    meta.pop("session_names")
-    return {**result.document(), "meta": meta}
+        draw_files(folder, document_of(result, trace))
