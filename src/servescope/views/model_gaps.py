@@ -179,15 +179,23 @@ class ModelGaps:
 
     def _pairs(self) -> Table:
         keys, bins, counts = self.previous.entries()
+        cuts = range(0, max(len(keys), 1), WINDOW_CELLS)  # a year has tens of millions of rows
+        rows = [
+            self._pair_rows(*(column[low : low + WINDOW_CELLS] for column in (keys, bins, counts)))
+            for low in cuts
+        ]
+        return Table("model_gap_pair", pa.concat_tables(rows), PAIR_DOC)
+
+    def _pair_rows(self, keys: Ints, bins: Ints, counts: Ints) -> pa.Table:
         model, group = np.divmod(keys, GROUPS)
         rest, place = np.divmod(bins, WIDE_BINS)
         columns = {
             "model": category(model, self.context.texts["model"]),
             **_wide(group * TOGETHER + rest, "previous_bin_low", "previous_bin_high"),
             **_wide(place, "bin_low", "bin_high"),
-            "count": (pa.int64(), counts),
+            "count": (pa.int64(), counts.copy()),
         }
-        return table("model_gap_pair", columns, PAIR_DOC)
+        return table("model_gap_pair", columns, PAIR_DOC).data
 
     def _hours(self) -> Table:
         rest = new_cells(len(self.facts))
