@@ -97,6 +97,7 @@ def test_views_that_depend_on_the_whole_trace_begin_anew_and_say_so(tmp_path: Pa
 def test_a_run_that_was_cut_short_goes_on(tmp_path: Path, stop: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "SLICE_ROWS", 1)
     monkeypatch.setattr(resume, "KEEP_S", 0.0)
+    monkeypatch.setattr(resume, "PAUSES", 0)
     trace = build(long(90), cuts=tuple(range(10, 90, 10)))
     names = [name for name in VIEWS if not load(name).ordered and name in document(trace)[0]]
     seen: list[int] = []

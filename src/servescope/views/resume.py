@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from servescope.trace import Each, Trace
     from servescope.views.sketch import Sketch, View, ViewOptions
 
-KEEP_S = 60.0  # between two states of a run
+KEEP_S = 10.0  # at least, between two states of a run …
+PAUSES = 20  # … and so many times what writing the last one took: a twentieth of the run at most
 PIECE = 1 << 20  # texts handed over at a time
 KEPT = 2  # states that stay: the whole, and one that a longer last row group leaves valid
 ANEW = "Run without --resume to scan everything anew, or name another folder."
@@ -78,7 +79,7 @@ class Keeper:
         self.folder, self.trace = folder, trace
         self.identity = _identity(trace, options)
         self.prints: list[str] = list(each(lambda at: trace.parts[at].fingerprint(), range(len(trace.parts))))
-        self.last = monotonic()
+        self.last, self.cost_s = monotonic(), 0.0
 
     @property
     def key(self) -> str:
@@ -127,11 +128,12 @@ class Keeper:
 
     def due(self) -> bool:
         """Whether it is time for another state."""
-        return monotonic() - self.last >= KEEP_S
+        return monotonic() - self.last >= max(KEEP_S, PAUSES * self.cost_s)
 
     def keep(self, merged: Merged, context: Context) -> None:
         """Write the state, and remove those that are no longer needed. A view that holds what cannot be
         stored is left out."""
+        begun = monotonic()
         states: dict[str, state.State] = {}
         facts = {name: getattr(context, name) for name in WHOLE_TRACE}
         states["facts"] = state.take_apart(facts)
@@ -159,6 +161,7 @@ class Keeper:
             if int(path.stem.split("-")[2]) <= merged.parts:
                 path.unlink()
         self.last = monotonic()
+        self.cost_s = self.last - begun
 
 
 @dataclass
