@@ -157,6 +157,8 @@ class Keeper:
         state.write(self.folder / f"parts-{merged.parts:08d}.state", header, states)
         for path in sorted(self.folder.glob("parts-*.state"))[:-KEPT]:
             path.unlink()
+        for path in self.folder.glob(".parts-*.part"):  # of a run that was killed as it wrote
+            path.unlink()
         for path in self.folder.glob("slice-*.state"):
             if int(path.stem.split("-")[2]) <= merged.parts:
                 path.unlink()
