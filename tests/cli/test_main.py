@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from servescope import api
+from servescope import opening
 from servescope.errors import EndpointError, VoidResultError
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def test_every_error_becomes_one_line_and_its_code(
     def fail(*sources: str, **options: object) -> None:
         raise error
 
-    monkeypatch.setattr(api, "read", fail)
+    monkeypatch.setattr(opening, "read_trace", fail)
     done = servescope("info", trace)
     assert (done.code, done.out) == (code, "")
     assert says in done.err
@@ -161,7 +161,7 @@ def test_every_error_becomes_one_line_and_its_code(
 def test_debug_shows_the_traceback_of_an_unexpected_error(
     servescope: Call, trace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api, "read", lambda *sources, **options: 1 / 0)
+    monkeypatch.setattr(opening, "read_trace", lambda *sources, **options: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         servescope("--debug", "info", trace)
 
@@ -204,7 +204,7 @@ def test_a_wrong_place_is_refused_before_hours_of_reading(
     def late(*sources: str, **options: object) -> None:
         raise AssertionError("read before the place was checked")
 
-    monkeypatch.setattr(api, "read", late)
+    monkeypatch.setattr(opening, "read_trace", late)
     done = servescope(arguments[0], trace, *arguments[1:], "-o", trace / "inside")
     assert done.code == 2
     assert "is a file" in done.err
