@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from servescope import schema
-from servescope.formats.columns import Caster, Clock, block_lists, counts
+from servescope.formats.columns import Caster, Clock, Seen, block_lists, counts, refuse_repeats
 from servescope.formats.format import Chunk, Format
 from servescope.formats.jsonl import JsonRows, read_rows
 
@@ -52,7 +52,7 @@ def chunks(source: Source, context: Context) -> Iterator[Chunk]:
     context.block_size(BLOCK_TOKENS)
     context.decide("sessions are the trees of parent_chat_id, turns are as stated")
     clock = Clock()
-    seen: dict[int, tuple[str, int]] = context.state.setdefault("chat_ids", {})
+    seen: Seen = context.state.setdefault("chat_ids", {})
     for piece in read_rows(source, context, Row, Row(-1, -1, 0, 1)):
         yield _chunk(source, context, piece, clock, unit, seen)
 
@@ -63,7 +63,7 @@ def _chunk(
     piece: JsonRows[Row],
     clock: Clock,
     unit: str,
-    seen: dict[int, tuple[str, int]],
+    seen: Seen,
 ) -> Chunk:
     caster = Caster(source, piece.lines, piece.faults)
     rows = piece.rows
@@ -85,7 +85,7 @@ def _chunk(
     flat, lengths = block_lists(
         caster, "hash_ids", [row.hash_ids for row in rows], inputs, context.block_tokens
     )
-    _refuse_repeats(caster, own, seen)
+    refuse_repeats(caster, "chat_id", own.tolist(), seen)
     return Chunk(piece.lines, columns, clock.base_ns or 0, flat, lengths, piece.faults)
 
 
@@ -98,20 +98,6 @@ def _ids(caster: Caster, field: str, values: list[int]) -> np.ndarray[tuple[int]
                 caster.bad(index, field, value, "does not fit in 64 bits", "bad_id")
                 values[index] = -1
         return np.array(values, np.int64)
-
-
-def _refuse_repeats(
-    caster: Caster, own: np.ndarray[tuple[int], np.dtype[np.int64]], seen: dict[int, tuple[str, int]]
-) -> None:
-    """A fault for each good row whose `chat_id` an earlier good row has. Changes `seen`."""
-    name, lines = caster.source.name, caster.lines.tolist()
-    for index, chat_id in enumerate(own.tolist()):
-        if index in caster.faults:
-            continue
-        first = seen.setdefault(chat_id, (name, lines[index]))
-        if first != (name, lines[index]):
-            where = f"line {first[1]}" if first[0] == name else f"{first[0]}:{first[1]}"
-            caster.bad(index, "chat_id", chat_id, f"already used at {where}", "repeated_id")
 
 
 FORMAT = Format("bailian", "Qwen-Bailian (JSON lines, 16-token blocks, session trees)", detect, chunks)

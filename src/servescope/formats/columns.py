@@ -28,6 +28,8 @@ INT16_MAX = 2**15 - 1
 INT32_MAX = 2**31 - 1
 UINT64_MAX = 2**64 - 1
 
+Seen = dict[Any, tuple[str, int]]  # an id -> source and line of the first good row that has it
+
 
 @dataclass
 class Caster:
@@ -45,6 +47,22 @@ class Caster:
         """Record a fault, unless the row has one. Changes `faults`."""
         if index not in self.faults:
             self.faults[index] = fault(self.source, self.lines[index], field, value, reason, rule=rule)
+
+
+def refuse_repeats(caster: Caster, field: str, ids: Sequence[Any], seen: Seen) -> None:
+    """A fault for each good row whose id an earlier good row has, of this source or one before.
+
+    ids   one a row; None is no id
+    seen  ids of the rows so far; changed
+    """
+    name, lines = caster.source.name, caster.lines.tolist()
+    for index, own in enumerate(ids):
+        if own is None or index in caster.faults:
+            continue
+        first = seen.setdefault(own, (name, lines[index]))
+        if first != (name, lines[index]):
+            where = f"line {first[1]}" if first[0] == name else f"{first[0]}:{first[1]}"
+            caster.bad(index, field, own, f"already used at {where}", "repeated_id")
 
 
 def counts(

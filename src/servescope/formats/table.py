@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from servescope import schema
-from servescope.formats.columns import Caster, Clock, block_lists, counts, seconds
+from servescope.formats.columns import Caster, Clock, Seen, block_lists, counts, refuse_repeats, seconds
 from servescope.formats.format import Chunk, Format
 from servescope.formats.table_blocks import id_lists
 from servescope.formats.table_fields import FIELDS, checked_map
@@ -81,7 +81,9 @@ def _chunk(
     _check_status(caster, mapped, columns)
     if "parent_id" in mapped:
         columns["own_key"] = columns["source_id"]
-        _refuse_repeats(caster, mapped["source_id"], columns["source_id"], context)
+        # parents would be ambiguous
+        seen: Seen = context.state.setdefault("table_ids", {})
+        refuse_repeats(caster, mapped["source_id"], columns["source_id"].to_pylist(), seen)
     _note_early_ends(context, caster, columns)
     chunk = Chunk(piece.lines, columns, clock.base_ns or 0, faults=piece.faults)
     if "block_ids" in mapped:
@@ -116,20 +118,6 @@ def _check_status(caster: Caster, mapped: dict[str, str], columns: dict[str, Any
         caster.bad(
             int(index), mapped["status"], value, f"one of {', '.join(STATUSES)} was expected", "bad_status"
         )
-
-
-def _refuse_repeats(caster: Caster, column: str, ids: pa.Array, context: Context) -> None:
-    """A fault for each good row whose id an earlier good row has: parents would be ambiguous."""
-    seen: dict[str, tuple[str, int]] = context.state.setdefault("table_ids", {})
-    name = caster.source.name
-    for index, text in enumerate(ids.to_pylist()):
-        if text is None or index in caster.faults:
-            continue
-        line = int(caster.lines[index])
-        first = seen.setdefault(text, (name, line))
-        if first != (name, line):
-            where = f"line {first[1]}" if first[0] == name else f"{first[0]}:{first[1]}"
-            caster.bad(index, column, text, f"already used at {where}", "repeated_id")
 
 
 def _note_early_ends(context: Context, caster: Caster, columns: dict[str, Any]) -> None:
