@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from servescope import schema
-from servescope.kernels.forest import roots
-from servescope.kernels.jit import kernel
+from servescope.kernels.forest import links, roots
 
 if TYPE_CHECKING:
     from servescope.ledger import Ledger
@@ -46,29 +45,6 @@ def match(own: Any, wanted: Any) -> Ints:
     index: Ints = found.fill_null(-2).to_numpy(zero_copy_only=False).astype(np.int64)
     index[wanted_array.is_null().to_numpy(zero_copy_only=False)] = -1
     return index
-
-
-@kernel
-def chain(
-    session: npt.NDArray[np.int64], sessions: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Previous row and turn of every row inside its session, in row order.
-
-    session  int64[n], 0 … sessions - 1, negative for none
-    returns  int64[n] index of the previous row of the session (-1: none), int32[n] turn from 1 (0: none)
-    """
-    last = np.full(sessions, -1, np.int64)
-    count = np.zeros(sessions, np.int32)
-    previous = np.full(len(session), -1, np.int64)
-    turn = np.zeros(len(session), np.int32)
-    for i in range(len(session)):
-        s = session[i]
-        if s >= 0:
-            previous[i] = last[s]
-            last[s] = i
-            count[s] += 1
-            turn[i] = count[s]
-    return previous, turn
 
 
 def from_parents(columns: dict[str, Any], own: Any, wanted: Any, rows: Ints, ledger: Ledger) -> None:
@@ -111,9 +87,9 @@ def from_sessions(columns: dict[str, Any], keys: Any, *, parents: bool) -> list[
     """
     codes, names = dense(keys)
     columns["session_id"] = np.where(codes < 0, schema.NULL_INT64, codes)
-    previous, turn = chain(codes, int(codes.max(initial=-1)) + 1)
+    previous, turn = links(codes)
     if "turn" not in columns:
-        columns["turn"] = np.where(turn == 0, np.int32(schema.NULL_INT32), turn)
+        columns["turn"] = np.where(turn == 0, schema.NULL_INT32, turn).astype(np.int32)
     if not parents:
         columns["parent_id"] = np.where(previous < 0, schema.NULL_INT64, previous)
     return names

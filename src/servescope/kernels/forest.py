@@ -22,21 +22,22 @@ def roots(parent: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 @kernel
 def links(session: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Previous row of each row's session (-1: none), and its place in the session from 1.
+    """Previous row of each row's session (-1: none), and its place in the session from 1 (0: no session).
 
-    session  int64[n], dense codes from 0; not modified
+    session  int64[n], dense codes from 0, negative for none; not modified
     """
     sessions = session.max() + 1 if len(session) else 0
     last = np.full(sessions, -1, np.int64)
     count = np.zeros(sessions, np.int64)
-    previous = np.empty(len(session), np.int64)
-    place = np.empty(len(session), np.int64)
+    previous = np.full(len(session), -1, np.int64)
+    place = np.zeros(len(session), np.int64)
     for i in range(len(session)):
         s = session[i]
-        previous[i] = last[s]
-        last[s] = i
-        count[s] += 1
-        place[i] = count[s]
+        if s >= 0:
+            previous[i] = last[s]
+            last[s] = i
+            count[s] += 1
+            place[i] = count[s]
     return previous, place
 
 
