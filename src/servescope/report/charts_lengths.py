@@ -22,7 +22,7 @@ from servescope.report.figure import (
 from servescope.report.saved import ALL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from servescope.report.saved import Saved
 
@@ -112,6 +112,35 @@ def ccdf(saved: Saved, metric: str) -> Drawing:
     return Drawing(drawn, says, remark)
 
 
+def reached(bins: Sequence[Row], series: str) -> list[Row]:
+    """Points x, y, series: the share y of all counts that lies in bins up to x."""
+    total, seen = sum(row["count"] for row in bins), 0
+    rows: list[Row] = []
+    for row in sorted(bins, key=lambda row: float(row["bin_low"])):
+        seen += row["count"]
+        if row["bin_high"] > 0:
+            rows.append({"x": row["bin_high"], "y": round(seen / total, 5), "series": series})
+    return rows
+
+
+def reach_chart(rows: list[Row], order: Iterable[str], *, x: str, y: str, share: str) -> alt.Chart:
+    """Points of `reached` as lines over a logarithm; `order` of the series, `share` formats y in a hint."""
+    names = [name for name in order if any(row["series"] == name for row in rows)]
+    drawn: alt.Chart = (
+        chart(rows)
+        .mark_line(interpolate="step-after", point=dots(rows))
+        .encode(
+            x=alt.X("x:Q", title=x)
+            .scale(type="log", nice=False)
+            .axis(values=ticks(min(r["x"] for r in rows), max(r["x"] for r in rows)), format="~g"),
+            y=alt.Y("y:Q", title=y).axis(format="%"),
+            color=colour(names),
+            tooltip=["series:N", alt.Tooltip("x:Q", format=",.3~f"), alt.Tooltip("y:Q", format=share)],
+        )
+    )
+    return drawn
+
+
 LATENCIES = {"ttft": "time to first token", "decode": "first token to end", "e2e": "end to end"}
 
 
@@ -121,31 +150,14 @@ def latency(saved: Saved) -> Drawing:
     medians = []
     for metric, name in LATENCIES.items():
         bins = saved.rows("value_hist", metric=metric, series="global")
-        total = sum(row["count"] for row in bins)
-        seen = 0
-        for row in sorted(bins, key=lambda row: float(row["bin_low"])):
-            seen += row["count"]
-            if row["bin_high"] > 0:
-                rows.append({"x": row["bin_high"], "y": round(seen / total, 5), "series": name})
-        if total:
+        rows += reached(bins, name)
+        if any(row["count"] for row in bins):
             medians.append(f"{name} {number(quantile(bins, 0.5))} s")
     if not rows:
         raise NotDrawn("the trace states neither the time to first token nor the end of a request")
     if len({row["x"] for row in rows}) < 2:
         raise NotDrawn(f"all latencies fall into one bin, up to {number(rows[0]['x'])} s")
-    names = [name for name in LATENCIES.values() if any(row["series"] == name for row in rows)]
-    drawn = (
-        chart(rows)
-        .mark_line(interpolate="step-after", point=dots(rows))
-        .encode(
-            x=alt.X("x:Q", title="seconds")
-            .scale(type="log", nice=False)
-            .axis(values=ticks(min(r["x"] for r in rows), max(r["x"] for r in rows)), format="~g"),
-            y=alt.Y("y:Q", title="share of requests ≤ x").axis(format="%"),
-            color=colour(names),
-            tooltip=["series:N", alt.Tooltip("x:Q", format=",.3~f"), alt.Tooltip("y:Q", format=".2%")],
-        )
-    )
+    drawn = reach_chart(rows, LATENCIES.values(), x="seconds", y="share of requests ≤ x", share=".2%")
     return Drawing(drawn, "Median latencies: " + ", ".join(medians) + ".")
 
 

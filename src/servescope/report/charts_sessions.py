@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from servescope.report.charts_lengths import exceedance, quantile, thin
-from servescope.report.figure import SHORT, Drawing, NotDrawn, chart, colour, dots, number, percent, ticks
+from servescope.report.charts_lengths import exceedance, quantile, reach_chart, reached, thin
+from servescope.report.figure import SHORT, Drawing, NotDrawn, chart, dots, number, percent, ticks
 
 if TYPE_CHECKING:
     from servescope.report.saved import Saved
@@ -57,30 +57,16 @@ def pauses(saved: Saved) -> Drawing:
     rows: list[dict[str, Any]] = []
     says = []
     for table, name in PAUSES.items():
-        bins = sorted(saved.rows(table), key=lambda row: float(row["bin_low"]))
-        total, seen = sum(row["count"] for row in bins), 0
-        for row in bins:
-            seen += row["count"]
-            if row["bin_high"] > 0:
-                rows.append({"x": row["bin_high"], "y": round(seen / total, 5), "series": name})
-        if total:
+        bins = saved.rows(table)
+        rows += reached(bins, name)
+        if total := sum(row["count"] for row in bins):
             says.append(f"{number(quantile(bins, 0.5))} s {name} ({number(total)} follow-ups)")
     if not rows:
         raise NotDrawn("no request in the trace has its parent in the trace")
     if len({row["x"] for row in rows}) < 2:
         raise NotDrawn(f"all pauses fall into one bin, up to {number(rows[0]['x'])} s")
-    names = [name for name in PAUSES.values() if any(row["series"] == name for row in rows)]
-    drawn = (
-        chart(rows)
-        .mark_line(interpolate="step-after", point=dots(rows))
-        .encode(
-            x=alt.X("x:Q", title="seconds after the parent")
-            .scale(type="log", nice=False)
-            .axis(values=ticks(min(r["x"] for r in rows), max(r["x"] for r in rows)), format="~g"),
-            y=alt.Y("y:Q", title="share of follow-ups ≤ x").axis(format="%"),
-            color=colour(names),
-            tooltip=["series:N", alt.Tooltip("x:Q", format=",.3~f"), alt.Tooltip("y:Q", format=".1%")],
-        )
+    drawn = reach_chart(
+        rows, PAUSES.values(), x="seconds after the parent", y="share of follow-ups ≤ x", share=".1%"
     )
     remark = "" if saved.has("think_time") else "Without the ends of requests only starts can be compared."
     gaps = {row["metric"]: row for row in saved.rows("turn_gap_stats")}
