@@ -108,10 +108,3 @@ def test_iso_text_reads_back(ns: int) -> None:
 def test_unknown_unit() -> None:
     with pytest.raises(UsageError, match='unknown time unit "sec"'):
         units.ns_per("sec")
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "x", "1.5", ""])
-def test_positive_int(text: str) -> None:
-    assert units.positive_int("12", "blocks") == 12
-    with pytest.raises(UsageError, match="blocks must be a whole number of at least 1"):
-        units.positive_int(text, "blocks")

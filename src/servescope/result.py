@@ -107,11 +107,6 @@ def write_tables(tables: dict[str, Table], folder: Path) -> None:
             pq.write_table(data, part, compression="zstd")
 
 
-def read_tables(folder: Path) -> dict[str, Table]:
-    """Read the tables that `write_tables` wrote."""
-    return {path.stem: read_table(path) for path in sorted(folder.glob("*.parquet"))}
-
-
 def read_table(path: Path) -> Table:
     """Read one such table."""
     data = pq.read_table(path, partitioning=None)

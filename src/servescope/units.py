@@ -13,7 +13,7 @@ from math import floor
 import numpy as np
 import numpy.typing as npt
 
-from servescope.errors import UsageError, unknown_name
+from servescope.errors import unknown_name
 
 NS_PER: dict[str, int] = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 NS_PER_US = 1_000
@@ -124,14 +124,3 @@ def year_of(ns: int) -> int:
     if abs(seconds) >= 2**62:
         return 1970 + seconds // 31_556_952  # the mean year; a calendar means nothing there
     return int(np.datetime64(int(seconds), "s").astype("datetime64[Y]").astype(int)) + 1970
-
-
-def positive_int(text: str, what: str) -> int:
-    """A whole number of at least 1 given on the command line. Raises UsageError."""
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value < 1:
-        raise UsageError(f'{what} must be a whole number of at least 1, not "{text}".')
-    return value
