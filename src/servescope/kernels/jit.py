@@ -1,14 +1,16 @@
 """The one decorator of all kernels, with a disk cache that knows when a helper changed.
 
 Numba notices an edit in the file of a cached function, but not in a file whose helpers it
-inlined. So the cache folder is named by a hash of all sources that may hold kernels: any edit
-there starts a fresh folder (design, section 4).
+inlined. So the cache folder of a file is named by a hash of that file and of all of this package
+that it imports, directly or not: an edit there starts a fresh folder (design, section 4), and an
+edit elsewhere costs no compilation.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -22,6 +24,8 @@ F = TypeVar("F", bound="Callable[..., object]")
 
 PACKAGE = Path(__file__).resolve().parent.parent
 KERNEL_FOLDERS = ("kernels", "formats", "sessions", "views", "cache", "routing", "generate")
+# only those of the module's own level: what a function or the type checker imports is not inlined
+_IMPORT = re.compile(r"^(?:from|import) (servescope[\w.]*)(?: import (\([^)]*\)|.*))?", re.MULTILINE)
 
 
 def sources_hash(package: Path = PACKAGE) -> str:
@@ -34,9 +38,31 @@ def sources_hash(package: Path = PACKAGE) -> str:
     return digest.hexdigest()[:16]
 
 
+def imported(source: Path, package: Path = PACKAGE) -> set[Path]:
+    """Files of the package that `source` imports at its own level, directly or not, and itself."""
+    found: set[Path] = set()
+    queue = [source]
+    while queue:
+        path = queue.pop()
+        if path not in found:
+            found.add(path)
+            queue += _imports(path, package)
+    return found
+
+
 @cache
-def cache_folder() -> str:
-    """Where compiled kernels of exactly these sources are kept.
+def _imports(source: Path, package: Path) -> tuple[Path, ...]:
+    files = []
+    for module, names in _IMPORT.findall(source.read_text(encoding="utf-8")):
+        place = package.joinpath(*module.split(".")[1:])
+        files += [place.with_suffix(".py"), place / "__init__.py"]
+        files += [place / f"{name}.py" for name in re.findall(r"\w+", names)]
+    return tuple(path for path in files if path.is_file())
+
+
+@cache
+def cache_folder(source: Path, package: Path = PACKAGE) -> str:
+    """Where the compiled kernels of exactly this text of `source` and its imports are kept.
 
     `SERVESCOPE_CACHE_DIR` moves it; the default follows the XDG rule (`~/.cache/servescope`).
     """
@@ -44,7 +70,11 @@ def cache_folder() -> str:
     if not root:
         base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
         root = str(Path(base) / "servescope")
-    return str(Path(root) / f"kernels-{sources_hash()}")
+    digest = hashlib.sha256()
+    for path in sorted(imported(source, package)):
+        digest.update(str(path.relative_to(package) if path.is_relative_to(package) else path.name).encode())
+        digest.update(path.read_bytes())
+    return str(Path(root) / "kernels" / digest.hexdigest()[:16])
 
 
 def kernel(function: F) -> F:
@@ -55,7 +85,7 @@ def kernel(function: F) -> F:
     """
     config: Any = numba.config
     kept = config.CACHE_DIR
-    config.CACHE_DIR = cache_folder()
+    config.CACHE_DIR = cache_folder(Path(function.__code__.co_filename).resolve())
     try:
         return cast("F", numba.njit(nogil=True, cache=True)(function))
     finally:

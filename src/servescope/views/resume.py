@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field
-from pathlib import PurePath
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ import msgspec
 import numpy as np
 
 from servescope.errors import UsageError
-from servescope.kernels.jit import cache_folder
+from servescope.kernels.jit import sources_hash
 from servescope.kernels.texts import Texts
 from servescope.trace import Category
 from servescope.version import VERSION
@@ -61,7 +60,7 @@ def _identity(trace: Trace, options: ViewOptions) -> dict[str, Any]:
     """What must be equal for a state to be of any use."""
     meta = trace.meta
     return {
-        "release": f"{VERSION} {PurePath(cache_folder()).name}",  # named by the kernels' sources
+        "release": f"{VERSION} {sources_hash()}",  # named by the kernels' sources
         "format": meta.format,
         "columns": list(meta.columns),
         "origin": msgspec.to_builtins(meta.origin),
