@@ -1,0 +1,1 @@
+"""Simulated prefix caches: of whole sessions (objects) and block by block."""
