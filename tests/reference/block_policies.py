@@ -1,0 +1,119 @@
+"""Caches of prefix blocks in plain Python, as slow as they are plain: the judges of the kernels.
+
+A block is the tuple of ids from the start of its prompt, so a node's parent is its tuple without the last.
+Nothing but the current request is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+Prompt = tuple[int, ...]
+Node = tuple[int, ...]
+
+
+def path(prompt: Prompt) -> list[Node]:
+    return [prompt[: depth + 1] for depth in range(len(prompt))]
+
+
+def leading(cached: set[Node], nodes: Sequence[Node]) -> int:
+    hits = 0
+    while hits < len(nodes) and nodes[hits] in cached:
+        hits += 1
+    return hits
+
+
+def is_leaf(node: Node, cached: set[Node]) -> bool:
+    return not any(len(other) == len(node) + 1 and other[:-1] == node for other in cached)
+
+
+def leaf_lru(prompts: Sequence[Prompt], capacity: int) -> tuple[list[int], int]:
+    """Hits by request, and evictions."""
+    cached: dict[Node, int] = {}
+    hits, evictions = [], 0
+    for number, prompt in enumerate(prompts):
+        nodes = path(prompt)
+        hits.append(leading(set(cached), nodes))
+        held = set(nodes[: hits[-1]])
+        for node in held:
+            cached[node] = number
+        for node in nodes[hits[-1] :]:
+            if len(cached) >= capacity:
+                free = [other for other in cached if other not in held and is_leaf(other, set(cached))]
+                if not free:
+                    break
+                del cached[min(free, key=lambda other: (cached[other], -len(other)))]
+                evictions += 1
+            cached[node] = number
+            held.add(node)
+    return hits, evictions
+
+
+def flat_fifo(prompts: Sequence[Prompt], capacity: int) -> tuple[list[int], int]:
+    """Hits by request, and evictions."""
+    queue: list[Node] = []
+    hits, evictions = [], 0
+    for prompt in prompts:
+        nodes = path(prompt)
+        hits.append(leading(set(queue), nodes))
+        for node in nodes:
+            if node in queue or capacity == 0:
+                continue
+            if len(queue) == capacity:
+                queue.pop(0)
+                evictions += 1
+            queue.append(node)
+    return hits, evictions
+
+
+def leaf_belady(prompts: Sequence[Prompt], capacity: int, *, bypass: bool) -> list[int]:
+    """Hits by request."""
+    paths = [path(prompt) for prompt in prompts]
+
+    def next_use(node: Node, number: int) -> int:
+        return next((later for later in range(number + 1, len(paths)) if node in paths[later]), len(paths))
+
+    cached: set[Node] = set()
+    hits = []
+    for number, nodes in enumerate(paths):
+        hits.append(leading(cached, nodes))
+        held = set(nodes[: hits[-1]])
+        for node in nodes[hits[-1] :]:
+            if len(cached) >= capacity:
+                free = [other for other in cached if other not in held and is_leaf(other, cached)]
+                if not free:
+                    break
+                victim = max(free, key=lambda other: (next_use(other, number), len(other)))
+                if bypass and next_use(victim, number) <= next_use(node, number):
+                    break
+                cached.remove(victim)
+            cached.add(node)
+            held.add(node)
+    return hits
+
+
+def most_hits(prompts: Sequence[Prompt], capacity: int) -> int:
+    """Block hits that no policy can exceed: every choice of what to keep is tried."""
+    states: dict[frozenset[Node], int] = {frozenset(): 0}
+    for prompt in prompts:
+        nodes = path(prompt)
+        after: dict[frozenset[Node], int] = {}
+        for cached, hits in states.items():
+            found = hits + leading(set(cached), nodes)
+            there = sorted(cached | set(nodes))
+            for kept in range(min(capacity, len(there)) + 1):
+                for chosen in combinations(there, kept):
+                    if all(len(node) == 1 or node[:-1] in chosen for node in chosen):
+                        key = frozenset(chosen)
+                        after[key] = max(after.get(key, 0), found)
+        states = after
+    return max(states.values(), default=0)
+
+
+POLICIES: dict[str, Callable[[Sequence[Prompt], int], list[int]]] = {
+    "lru": lambda prompts, capacity: leaf_lru(prompts, capacity)[0],
+    "fifo": lambda prompts, capacity: flat_fifo(prompts, capacity)[0],
+    "belady": lambda prompts, capacity: leaf_belady(prompts, capacity, bypass=False),
+    "belady_bypass": lambda prompts, capacity: leaf_belady(prompts, capacity, bypass=True),
+}
