@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from hypothesis import strategies as st
 
 from servescope.cache.prompts import Prompts, prompts_of
 from tests.traces import build
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 BLOCK_TOKENS = 16
 PROMPTS = st.lists(st.lists(st.integers(0, 3), max_size=5).map(tuple), min_size=1, max_size=14)

@@ -6,8 +6,11 @@ Nothing but the current request is held.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from itertools import combinations
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 Prompt = tuple[int, ...]
 Node = tuple[int, ...]

@@ -17,12 +17,12 @@ import pyarrow as pa
 
 from servescope.kernels import recency
 from servescope.kernels.jit import kernel
-from servescope.kernels.recency import Words
 from servescope.kernels.trie import longer
 from servescope.result import Table
 
 if TYPE_CHECKING:
     from servescope.cache.prompts import Prompts
+    from servescope.kernels.recency import Words
 
 Ints = npt.NDArray[np.int64]
 SMALLEST = 1 << 12

@@ -1,4 +1,4 @@
-"""LRU of prefix blocks: the least recently used leaf goes first, of equal ones the deeper (design, section 14).
+"""LRU of prefix blocks: the least recently used leaf goes first, of equal ones the deeper (design, 14).
 
 A request holds the blocks of its prompt until it ends. It lets go of them from the last to the first, so
 the order of the list is the order of last use, deeper blocks first, and the oldest block is always a leaf.
