@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 Prompt = tuple[int, ...]
 Node = tuple[int, ...]
@@ -51,6 +51,45 @@ def leaf_lru(prompts: Sequence[Prompt], capacity: int) -> tuple[list[int], int]:
             cached[node] = number
             held.add(node)
     return hits, evictions
+
+
+def leaf_keyed(prompts: Sequence[Prompt], capacity: int, policy: str) -> list[int]:
+    """Hits by request where the leaf with the smallest key goes: lfu, gdsf, sglang_*."""
+    cached: dict[Node, dict[str, float]] = {}  # uses, came, used
+    clock, hits = 0.0, []
+
+    def key(node: Node) -> tuple[float, ...]:
+        facts = cached[node]
+        first = {
+            "lfu": facts["uses"],
+            "gdsf": facts["score"],
+            "sglang_lru": facts["used"],
+            "sglang_lfu": facts["uses"],
+            "sglang_fifo": facts["came"],
+            "sglang_mru": -facts["used"],
+            "sglang_filo": -facts["came"],
+            "sglang_slru": float(facts["uses"] >= 2),
+        }[policy]
+        return (first, facts["used"], -len(node))
+
+    for number, prompt in enumerate(prompts):
+        nodes = path(prompt)
+        hits.append(leading(set(cached), nodes))
+        held = set(nodes[: hits[-1]])
+        for node in nodes[: hits[-1]]:
+            cached[node]["uses"] += 1
+            cached[node]["used"] = number
+            cached[node]["score"] = clock + cached[node]["uses"]
+        for node in nodes[hits[-1] :]:
+            if len(cached) >= capacity:
+                free = [other for other in cached if other not in held and is_leaf(other, set(cached))]
+                if not free:
+                    break
+                victim = min(free, key=key)
+                clock = cached.pop(victim)["score"]
+            cached[node] = {"uses": 1, "came": number, "used": number, "score": clock + 1}
+            held.add(node)
+    return hits
 
 
 def flat_fifo(prompts: Sequence[Prompt], capacity: int) -> tuple[list[int], int]:
@@ -112,11 +151,3 @@ def most_hits(prompts: Sequence[Prompt], capacity: int) -> int:
                         after[key] = max(after.get(key, 0), found)
         states = after
     return max(states.values(), default=0)
-
-
-POLICIES: dict[str, Callable[[Sequence[Prompt], int], list[int]]] = {
-    "lru": lambda prompts, capacity: leaf_lru(prompts, capacity)[0],
-    "fifo": lambda prompts, capacity: flat_fifo(prompts, capacity)[0],
-    "belady": lambda prompts, capacity: leaf_belady(prompts, capacity, bypass=False),
-    "belady_bypass": lambda prompts, capacity: leaf_belady(prompts, capacity, bypass=True),
-}

@@ -71,5 +71,5 @@ def largest_place(levels: tuple[Words, Words, Words]) -> int:
             place = (np.uint64(word) << SIX) + highest_bit(top[word])
             place = (place << SIX) + highest_bit(middle[place])
             place = (place << SIX) + highest_bit(fine[place])
-            return int(place)
+            return int(np.int64(place))
     return -1

@@ -3,6 +3,8 @@
 A module of an object policy has `PARAMETERS` (name -> default), `new(requests, capacity_tokens, seed,
 **parameters)`, which gives a state whose first array are the counters of `counts`, `step(state, …)`, one
 access, and `run(state, requests, hits, first, last)`, many. A state may go on from where `run` left it.
+Those of block policies are alike, with `prompts` and `capacity_blocks` in place of requests and tokens; hits
+are then the leading blocks of each prompt that were cached.
 """
 
 from __future__ import annotations
@@ -23,4 +25,30 @@ OBJECT_POLICIES: dict[str, str] = {
     "ttl": "servescope.cache.policies.ttl",
     "lrb": "servescope.cache.policies.lrb",
     "belady": "servescope.cache.policies.belady",
+}
+
+BLOCK_POLICIES: dict[str, str] = {
+    "lru": "servescope.cache.policies.block_lru",
+    "fifo": "servescope.cache.policies.block_fifo",
+    "lfu": "servescope.cache.policies.block_lfu",
+    "gdsf": "servescope.cache.policies.block_gdsf",
+    "sglang_lru": "servescope.cache.policies.sglang",
+    "sglang_lfu": "servescope.cache.policies.sglang",
+    "sglang_fifo": "servescope.cache.policies.sglang",
+    "sglang_slru": "servescope.cache.policies.sglang",
+    "sglang_mru": "servescope.cache.policies.sglang",
+    "sglang_filo": "servescope.cache.policies.sglang",
+    "belady": "servescope.cache.policies.block_belady",
+    "belady_bypass": "servescope.cache.policies.block_belady",
+}
+
+# what a name fixes of its module's `new`
+FIXED: dict[str, dict[str, str | bool]] = {
+    "sglang_lru": {"key": "lru"},
+    "sglang_lfu": {"key": "lfu"},
+    "sglang_fifo": {"key": "fifo"},
+    "sglang_slru": {"key": "slru"},
+    "sglang_mru": {"key": "mru"},
+    "sglang_filo": {"key": "filo"},
+    "belady_bypass": {"bypass": True},
 }
