@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 NULL_INT64 = -(2**63)  # how a null looks in an array; Arrow and Parquet hold real nulls
@@ -87,3 +88,19 @@ def arrow_schema(columns: tuple[str, ...] | list[str] = NAMES) -> pa.Schema:
     return pa.schema(
         [pa.field(c.name, c.arrow, nullable=c.nullable) for c in COLUMNS if c.name in set(columns)]
     )
+
+
+def array_values(array: pa.Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """The values of a flat Arrow array of that width, anything where it is null; a view.
+
+    It can be written to where Arrow's memory can.
+    """
+    data = array.buffers()[1]
+    if data is None or not len(array):
+        return np.zeros(0, dtype)
+    return np.frombuffer(data, dtype, len(array), array.offset * dtype.itemsize)
+
+
+def known_bits(array: pa.Array) -> npt.NDArray[np.uint8] | None:
+    """Arrow's bitmap of what is not null, its first bit at `array.offset`; None: nothing is null."""
+    return np.frombuffer(array.buffers()[0], np.uint8) if array.null_count else None

@@ -10,7 +10,7 @@ import builtins
 import itertools
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -18,7 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from servescope import schema
-from servescope.kernels.texts import Texts, count_codes
+from servescope.kernels.nulls import counted, filled, mapped
+from servescope.kernels.texts import Texts
 from servescope.ledger import Ledger, Rejects
 from servescope.units import NS_PER_US
 
@@ -136,6 +137,15 @@ class Part(Protocol):
         ...
 
 
+@runtime_checkable
+class CodedPart(Protocol):
+    """A part that makes its batch itself, faster than `to_batch` makes it of its Arrow table."""
+
+    def batch(self, columns: Sequence[str], categories: dict[str, Category]) -> Batch:
+        """The same as `to_batch` of `arrow(columns)`."""
+        ...
+
+
 @dataclass
 class Category:
     """The texts of a category column by code, and how many rows have each. Changed by `add`.
@@ -155,6 +165,10 @@ class Category:
             room = max(len(self.texts), 2 * len(self.rows))
             self.rows = np.concatenate([self.rows, np.zeros(room - len(self.rows), np.int64)])
         self.rows[codes] += counts[used]
+
+    def find(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
+        """Codes of texts, -1 for one that is not (yet) there."""
+        return self.texts.find(*text_buffers(pa.array(texts, pa.string())))
 
     @property
     def counts(self) -> npt.NDArray[np.int64]:
@@ -249,10 +263,33 @@ class Trace:
 
     def batches(self, columns: Sequence[str], *, first: int = 0, last: int | None = None) -> Iterator[Batch]:
         """The named columns as arrays, one batch a part, for parts `first` up to before `last`."""
-        stop = len(self.parts) if last is None else last
-        for index in range(first, stop):
-            table = self.parts[index].arrow(columns)
-            yield to_batch(table, self.starts[index], {c: self.category(c) for c in _coded(columns)})
+        for index in range(first, len(self.parts) if last is None else last):
+            yield self.batch(index, columns)
+
+    def batch(self, index: int, columns: Sequence[str]) -> Batch:
+        """The named columns of one part as arrays; from any thread, once their categories are surveyed."""
+        part = self.parts[index]
+        categories = {name: self.category(name) for name in _coded(columns)}
+        if isinstance(part, CodedPart):
+            return part.batch(columns, categories)
+        return to_batch(part.arrow(columns), self.starts[index], categories)
+
+    def once(
+        self, columns: Sequence[str], *, each: Each = builtins.map
+    ) -> Iterator[tuple[Batch, dict[str, Category]]]:
+        """As `batches`, and the categories as far as they are known, without the reading of a survey.
+
+        each  runs a function over part numbers and yields what it returns, in their order
+        """
+        new = [name for name in _coded(columns) if name not in self._categories]
+        held = {name: self._categories.get(name) or Category() for name in _coded(columns)}
+        tables = each(lambda index: self.parts[index].arrow(columns), range(len(self.parts)))
+        for index, table in enumerate(tables):
+            for name in new:
+                for chunk in table.column(name).chunks:
+                    held[name].add(*_counted(chunk))
+            yield to_batch(table, self.starts[index], held), held
+        self._categories.update((name, held[name]) for name in new)
 
     def with_meta(self, **changes: object) -> Trace:
         """The same rows with other metadata."""
@@ -264,17 +301,15 @@ def _coded(columns: Sequence[str]) -> list[str]:
     return [name for name in columns if name in schema.CATEGORIES]
 
 
-def _dense_indices(chunk: pa.DictionaryArray) -> npt.NDArray[np.int32]:
-    """Indices of a chunk, the length of its dictionary for null."""
+def _indices(chunk: pa.DictionaryArray) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8] | None, int]:
+    """Indices of a chunk, its bitmap and where it starts, for `kernels.nulls`."""
     indices = chunk.indices
-    if indices.null_count:
-        indices = indices.fill_null(len(chunk.dictionary))
-    return indices.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    return schema.array_values(indices, np.dtype(np.uint32)), schema.known_bits(indices), indices.offset
 
 
 def _counted(chunk: pa.DictionaryArray) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     """The dictionary of a chunk, and how many rows have each of its texts."""
-    counts = count_codes(_dense_indices(chunk), len(chunk.dictionary))
+    counts = counted(*_indices(chunk), len(chunk.dictionary))
     if chunk.dictionary.null_count:
         counts[chunk.dictionary.is_null().to_numpy(zero_copy_only=False)] = 0
     return chunk.dictionary, counts
@@ -296,18 +331,20 @@ def _category_codes(column: pa.ChunkedArray, category: Category) -> npt.NDArray[
         mapping = np.append(category.texts.find(*text_buffers(chunk.dictionary)), np.int32(schema.NULL_CODE))
         if chunk.dictionary.null_count:
             mapping[:-1][chunk.dictionary.is_null().to_numpy(zero_copy_only=False)] = schema.NULL_CODE
-        pieces.append(mapping[_dense_indices(chunk)])
+        pieces.append(mapped(*_indices(chunk), mapping))
     return pieces[1] if len(pieces) == 2 else np.concatenate(pieces)
 
 
 def _plain(column: pa.ChunkedArray, spec: schema.Column) -> npt.NDArray[np.generic]:
     if spec.arrow == pa.int16():
         column = column.cast(pa.int32())
-    if column.null_count:
-        column = column.fill_null(spec.null)
-    values: npt.NDArray[np.generic] = column.to_numpy().astype(spec.dtype, copy=False)
-    # Arrow's memory is read-only, and kernels are compiled for arrays that are not: one copy here, none in
-    # each of the views
+    assert spec.dtype is not None and spec.null is not None
+    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    values: npt.NDArray[np.generic] = schema.array_values(array, spec.dtype)
+    bits = schema.known_bits(array)
+    if bits is not None:
+        return filled(values, bits, array.offset, spec.null)
+    # kernels are compiled for arrays that can be written to: one copy here, none in each of the views
     return values if values.flags.writeable else values.copy()
 
 

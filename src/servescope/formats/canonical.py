@@ -150,7 +150,7 @@ def _parts(files: list[ParquetFile]) -> tuple[CanonicalPart, ...]:
             rows = file.group_rows(group)
             if not rows:
                 continue
-            ids, times = file.bounds(group, "request_id"), file.bounds(group, "arrival_us")
+            ids, times = file.bounds(group, ("request_id", "arrival_us")).values()
             part = CanonicalPart(file, group, start, rows)
             if ids is not None and ids != (start, start + rows - 1):
                 raise part._error(f"request_id {ids[0]} to {ids[1]}, {start} to {start + rows - 1} expected")

@@ -22,7 +22,7 @@ from servescope.formats.format import Format
 from servescope.formats.parquet import broken, open_parquet
 from servescope.formats.side_tables import read_cohorts, read_model_names
 from servescope.formats.time_order import Run, picked
-from servescope.trace import Origin, Trace, TraceMeta
+from servescope.trace import Origin, Trace, TraceMeta, to_batch
 from servescope.units import NS_PER
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from servescope.formats.format import Context, Sample
     from servescope.formats.parquet import ParquetFile
     from servescope.formats.source import Source
-    from servescope.trace import SourceFact
+    from servescope.trace import Batch, Category, SourceFact
 
 KEYS = {"chute_id", "started_at", "it", "ot"}
 ALWAYS = ("request_id", "arrival_us", "source_row")
@@ -67,6 +67,15 @@ class ChutesPart:
         except pa.ArrowInvalid as error:  # a value beyond the bounds that the footer states
             raise broken(self.layout.source_of(self.run.first), error) from error
         return pa.table(arrays, schema=schema.arrow_schema(wanted))
+
+    def batch(self, columns: Sequence[str], categories: dict[str, Category]) -> Batch:
+        """See `trace.CodedPart.batch`: cohorts are looked up once a user, not once a part."""
+        cohorts = self.sides.cohorts
+        if "cohort" not in columns or "user" not in categories or cohorts is None:
+            return to_batch(self.arrow(columns), self.start, categories)
+        batch = to_batch(self.arrow([n for n in columns if n != "cohort"]), self.start, categories)
+        batch.columns["cohort"] = cohorts.by_code(categories["user"])[batch["user"]]
+        return batch
 
     def fingerprint(self) -> str:
         """See `trace.Part.fingerprint`: of the run, its row groups, and the side tables."""
@@ -106,7 +115,7 @@ class ChutesPart:
             return pa.nulls(self.rows, kind)
         column = table.column(needs[0])
         if name in ("arrival_us", "completed_us"):
-            return self._time(column)
+            return columns_of.since(column, self.layout.first, self.layout.unit)
         if name in ("user", "cohort"):
             return self._user(name, table, made)
         if name in ("model", "cache_scope"):
@@ -118,11 +127,6 @@ class ChutesPart:
             return columns_of.tokens(column)
         plain = column.cast(kind)
         return plain.combine_chunks()
-
-    def _time(self, column: pa.ChunkedArray) -> pa.Array:
-        values = columns_of.since(columns_of.times(column), self.layout.first, self.layout.unit)
-        null = values == schema.NULL_INT64
-        return pa.array(values, mask=null) if null.any() else pa.array(values)
 
     def _user(self, name: str, table: pa.Table, made: dict[str, Any]) -> pa.Array:
         users = made["user"] = made.get("user") or columns_of.user_keys(table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ from servescope.units import NS_PER, ns_per
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from servescope.trace import Category
 
 INT32_MAX = 2**31 - 1  # the smallest 32-bit number stands for null in arrays, so the range is symmetric
 TOKENS = {"input_tokens": "it", "output_tokens": "ot", "cached_tokens": "ct"}
@@ -38,6 +40,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "cache_scope": ("chute_id",),
 }
 ALL_SOURCES = {name for names in NEEDS.values() for name in names}
+PIECE_TEXTS = 1 << 16  # texts that are looked up at a time
 KEY_SLOTS = 1 << 26  # (id, round) pairs of a row group up to this many are found by a table
 
 
@@ -47,10 +50,31 @@ class Cohorts:
 
     keys    user keys `ID@ROUND`
     months  int16[keys + 1], by code; -1 at the end, for a key that is not there
+    coded   what `by_code` found last, and for which category
     """
 
     keys: Texts
     months: npt.NDArray[np.int16]
+    coded: list[tuple[Category, npt.NDArray[np.int32]]] = field(default_factory=list)
+
+    def by_code(self, users: Category) -> npt.NDArray[np.int32]:
+        """Months by user code, int32[users + 1], null where the table does not name the key, and last.
+
+        Found once for all users; the category must be complete.
+        """
+        for held, months in self.coded:
+            if held is users and len(months) == len(users.texts) + 1:
+                return months
+        months = np.full(len(users.texts) + 1, schema.NULL_INT32, np.int32)
+        data, ends = users.texts.data, users.texts.ends
+        for low in range(0, len(users.texts), PIECE_TEXTS):  # whose offsets fit 32 bits
+            some = ends[low : low + PIECE_TEXTS + 1]
+            codes = self.keys.find(data[some[0] : some[-1]], (some - some[0]).astype(np.int32))
+            here = months[low : low + len(codes)]
+            here[:] = self.months[codes]
+            here[here < 0] = schema.NULL_INT32
+        self.coded[:] = [(users, months)]
+        return months
 
     def find(self, keys: pa.Array) -> npt.NDArray[np.int16]:
         """Months of Arrow strings, int16[n], -1 where the table does not name the key."""
@@ -154,16 +178,29 @@ def times(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     return whole.to_numpy()  # type: ignore[no-any-return]
 
 
-def since(moments: npt.NDArray[np.int64], first: int, unit: str) -> npt.NDArray[np.int64]:
-    """Whole microseconds from `first` to each moment, both in `unit`; half rounds up, nulls stay."""
+def since(column: pa.ChunkedArray, first: int, unit: str) -> pa.Array:
+    """Whole microseconds from `first` to each moment, both in `unit`; half rounds up, nulls stay: int64."""
+    moments = _one(column.cast(pa.int64()))
     per = NS_PER[unit]
-    null = moments == schema.NULL_INT64
-    moments = np.where(null, first, moments) if null.any() else moments
+    values = schema.array_values(moments, np.dtype(np.int64)) - first
     if per >= 1_000:
-        out = (moments - first) * (per // 1_000)
+        values *= per // 1_000
     else:
-        out = (moments - first + 500) // 1_000
-    return np.where(null, schema.NULL_INT64, out) if null.any() else out
+        values += 500
+        values //= 1_000
+    return _known_as(moments, values)
+
+
+def _known_as(array: pa.Array, values: npt.NDArray[Any]) -> pa.Array:
+    """Values of another flat array that are null where it is."""
+    if not array.null_count:
+        return pa.array(values)
+    whole = pa.array(values) if not array.offset else None
+    if whole is None:
+        return pa.array(values, mask=array.is_null().to_numpy(zero_copy_only=False))
+    return pa.Array.from_buffers(
+        whole.type, len(whole), [array.buffers()[0], whole.buffers()[1]], array.null_count
+    )
 
 
 def bad_tokens(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
@@ -178,6 +215,11 @@ def bad_tokens(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
 def tokens(column: pa.ChunkedArray) -> pa.Array:
     """Token counts as int32, checked before; NaN in a column of doubles is null."""
     whole = _one(column)
+    if whole.type == pa.int64():
+        wide = schema.array_values(whole, np.dtype(np.int64))
+        narrow = wide.astype(np.int32)
+        if np.array_equal(wide, narrow):  # else what stands under a null, or an error
+            return _known_as(whole, narrow)
     if pa.types.is_floating(whole.type):
         whole = pc.if_else(pc.is_nan(whole), pa.scalar(None, whole.type), whole)
     return whole.cast(pa.int32())

@@ -201,12 +201,13 @@ def _good_times(layout: Layout, group: int, context: Context, rejects: Rejects) 
     context.ledger.read += len(moments)
     nulls = np.flatnonzero(moments == schema.NULL_INT64)
     bad: dict[int, Bad] = {int(row): ("started_at", None, "missing", "no_start") for row in nulls}
-    for name in columns_of.TOKENS.values():
-        if name in layout.names and _may_be_bad(layout.files[file], inner, name):
-            column = layout.files[file].read(inner, [name]).column(0)
-            for row in columns_of.bad_tokens(column):
-                value = column[int(row)].as_py()
-                bad.setdefault(int(row), (name, value, "no whole number that fits in 32 bits", "bad_count"))
+    for name in _doubtful(
+        layout.files[file], inner, [n for n in columns_of.TOKENS.values() if n in layout.names]
+    ):
+        column = layout.files[file].read(inner, [name]).column(0)
+        for row in columns_of.bad_tokens(column):
+            value = column[int(row)].as_py()
+            bad.setdefault(int(row), (name, value, "no whole number that fits in 32 bits", "bad_count"))
     if not bad:
         return moments
     for found in layout.faults(group, bad):
@@ -219,16 +220,18 @@ def _good_times(layout: Layout, group: int, context: Context, rejects: Rejects) 
     return np.delete(moments, drop)
 
 
-def _may_be_bad(file: ParquetFile, group: int, name: str) -> bool:
-    """Whether token counts need a look: the footer's bounds settle it without reading for good files."""
-    kind = file.columns.field(name).type
-    if pa.types.is_null(kind) or (pa.types.is_integer(kind) and kind.bit_width < 32):
-        return False
-    bounds = file.bounds(group, name) if pa.types.is_integer(kind) else None
-    if bounds is None:
-        return True
-    low, high = bounds
-    return not (low >= -columns_of.INT32_MAX and high <= columns_of.INT32_MAX)  # type: ignore[operator]
+def _doubtful(file: ParquetFile, group: int, names: list[str]) -> list[str]:
+    """Columns of token counts that need a look: the footer's bounds settle it without one for good files."""
+    kinds = {name: file.columns.field(name).type for name in names}
+    whole = {name: pa.types.is_integer(kind) for name, kind in kinds.items()}
+    wide = [name for name in names if whole[name] and kinds[name].bit_width >= 32]
+    bounds = file.bounds(group, wide) if wide else {}
+    beyond = [name for name, found in bounds.items() if found is None or not _fits(*found)]
+    return [n for n in names if n in beyond or not (whole[n] or pa.types.is_null(kinds[n]))]
+
+
+def _fits(low: object, high: object) -> bool:
+    return low >= -columns_of.INT32_MAX and high <= columns_of.INT32_MAX  # type: ignore[operator]
 
 
 def _disorder(layout: Layout, group: int, row: int, name: str, late: int, window: int) -> DisorderError:

@@ -66,26 +66,27 @@ class ParquetFile:
             raise broken(self.source, error) from error
         return table
 
-    def bounds(self, group: int, column: str) -> tuple[object, object] | None:
-        """Smallest and largest value of a flat column in a row group, as stored; None if not stated.
+    def bounds(self, group: int, columns: Sequence[str]) -> dict[str, tuple[object, object] | None]:
+        """Smallest and largest value of flat columns in a row group, as stored; None where not stated.
 
         Raises DataError for a broken footer.
         """
-        self._try_first_row(group, column)
-        statistics = self.metadata.row_group(group).column(self._leaves.index(column)).statistics
-        if statistics is None or not statistics.has_min_max:
-            return None
-        return statistics.min, statistics.max
+        self._try_first_row(group, columns)
+        entries = self.metadata.row_group(group)
+        stated = {name: entries.column(self._leaves.index(name)).statistics for name in columns}
+        return {
+            name: (s.min, s.max) if s is not None and s.has_min_max else None for name, s in stated.items()
+        }
 
-    def _try_first_row(self, group: int, column: str) -> None:
-        """Raise DataError where Arrow cannot make sense of a column's entry in the footer.
+    def _try_first_row(self, group: int, columns: Sequence[str]) -> None:
+        """Raise DataError where Arrow cannot make sense of the columns' entries in the footer.
 
-        Asked for the entry itself, Arrow ends the whole process where it is broken (a C++ exception
+        Asked for an entry itself, Arrow ends the whole process where it is broken (a C++ exception
         that its Python layer does not expect); on the way to a row it raises.
         """
         try:
             with pq.ParquetFile(self.source.path, metadata=self.metadata) as file:
-                next(file.iter_batches(batch_size=1, row_groups=[group], columns=[column]), None)
+                next(file.iter_batches(batch_size=1, row_groups=[group], columns=list(columns)), None)
         except UNREADABLE as error:
             raise broken(self.source, error) from error
 
@@ -146,12 +147,14 @@ def _check_texts(table: pa.Table) -> None:
 
     Arrow takes both from the pages unseen; numbers can hold nothing that is invalid.
     """
-    for name in table.column_names:
-        column = table.column(name)
-        if pa.types.is_dictionary(column.type) or pa.types.is_string(column.type):
+    for column in table.columns:
+        if pa.types.is_string(column.type):
             column.validate(full=True)
-            for chunk in column.chunks if pa.types.is_dictionary(column.type) else ():
-                chunk.dictionary.validate(full=True)
+        for chunk in column.chunks if pa.types.is_dictionary(column.type) else ():
+            chunk.dictionary.validate(full=True)
+            indices = schema.array_values(chunk.indices, np.dtype(np.uint32))
+            if len(indices) and indices.max() >= len(chunk.dictionary):  # ten times as fast as `validate`
+                chunk.validate(full=True)  # some null's index, or an error
 
 
 def broken(source: Source, error: Exception) -> DataError:

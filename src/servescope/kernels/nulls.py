@@ -1,0 +1,108 @@
+"""Arrow's values beside a bitmap of what is known, as arrays in which a sentinel stands for null.
+
+A bitmap is uint8[n], bit i of it (the lowest of a byte first) says whether value i is known.
+
+Slow twin: a list with None in it (tests/kernels/test_nulls.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from servescope.kernels.jit import kernel
+
+Bits = npt.NDArray[np.uint8]
+Codes = npt.NDArray[np.int32]
+
+
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array as the kernels know it: Arrow's may be read-only, and one kind is compiled once."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _unpacked(bits: Bits, offset: int, rows: int) -> Bits:
+    """A byte for each bit: with bits, loops over rows would branch."""
+    return np.unpackbits(bits, count=offset + rows, bitorder="little")[offset:]
+
+
+@kernel
+def _fill(values: npt.NDArray[Any], known: Bits, null: Any, out: npt.NDArray[Any]) -> None:
+    """Copy values to out, `null` where they are not known."""
+    for i in range(len(values)):
+        out[i] = values[i] if known[i] else null
+
+
+def filled(values: npt.NDArray[Any], bits: Bits, offset: int, null: float) -> npt.NDArray[Any]:
+    """A copy of values, int32[n], int64[n] or float64[n], with `null` where they are not known.
+
+    bits    uint8[m]
+    offset  bit of the first value
+    """
+    out = np.empty(len(values), values.dtype)
+    _fill(read_only(values), _unpacked(bits, offset, len(values)), values.dtype.type(null), out)
+    return out
+
+
+@kernel
+def _map(indices: npt.NDArray[np.uint32], mapping: Codes, out: Codes) -> None:
+    """Look each index up in mapping."""
+    for i in range(len(indices)):
+        out[i] = mapping[indices[i]]
+
+
+@kernel
+def _map_known(indices: npt.NDArray[np.uint32], known: Bits, mapping: Codes, out: Codes) -> None:
+    """As `_map`, the last entry of mapping where the index is not known."""
+    last = np.uint32(len(mapping) - 1)
+    for i in range(len(indices)):
+        out[i] = indices[i] if known[i] else last
+    for i in range(len(indices)):  # apart: the loop above has no branch
+        out[i] = mapping[out[i]]
+
+
+def mapped(indices: npt.NDArray[np.uint32], bits: Bits | None, offset: int, mapping: Codes) -> Codes:
+    """Each index looked up: int32[n].
+
+    indices  uint32[n], in range where known
+    bits     uint8[m], None: all are known
+    offset   bit of the first index
+    mapping  int32[k + 1], its last entry is for null
+    """
+    out = np.empty(len(indices), np.int32)
+    if bits is None:
+        _map(read_only(indices), mapping, out)
+    else:
+        _map_known(read_only(indices), _unpacked(bits, offset, len(indices)), mapping, out)
+    return out
+
+
+@kernel
+def _count(indices: npt.NDArray[np.uint32], counts: npt.NDArray[np.int64]) -> None:
+    """Count indices in counts, modified."""
+    for i in range(len(indices)):
+        counts[indices[i]] += 1
+
+
+@kernel
+def _count_known(indices: npt.NDArray[np.uint32], known: Bits, counts: npt.NDArray[np.int64]) -> None:
+    """As `_count`, those that are not known in the last place of counts."""
+    last = np.uint32(len(counts) - 1)
+    for i in range(len(indices)):
+        counts[indices[i] if known[i] else last] += 1
+
+
+def counted(
+    indices: npt.NDArray[np.uint32], bits: Bits | None, offset: int, size: int
+) -> npt.NDArray[np.int64]:
+    """How often each of 0 … size - 1 stands in indices: int64[size]. Otherwise as `mapped`."""
+    counts = np.zeros(size + 1, np.int64)
+    if bits is None:
+        _count(read_only(indices), counts)
+    else:
+        _count_known(read_only(indices), _unpacked(bits, offset, len(indices)), counts)
+    return counts[:size]

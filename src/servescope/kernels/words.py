@@ -1,0 +1,73 @@
+"""Eight bytes at once, from any place of an array of bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.extending import intrinsic
+
+from servescope.kernels.jit import kernel
+
+
+def _load(typing_context: Any, data: Any, at: Any) -> Any:
+    """The word at data[at], in the machine's order, aligned or not: one instruction, not eight."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.gep(array.data, [arguments[1]])
+        return builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()), align=1)
+
+    return types.uint64(data, types.int64), code
+
+
+_load_word: Any = intrinsic(_load)
+
+
+@kernel
+def word_at(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
+    """The bytes data[at:at + 8] as a number; all eight must be there."""
+    word: np.uint64 = _load_word(data, at)
+    return word
+
+
+@kernel
+def same_bytes(
+    held: npt.NDArray[np.uint8], begin: int, end: int, data: npt.NDArray[np.uint8], low: int, high: int
+) -> bool:
+    """Whether held[begin:end] and data[low:high] are the same bytes."""
+    if end - begin != high - low:
+        return False
+    if high - low < 8:
+        while low < high and held[begin] == data[low]:
+            begin += 1
+            low += 1
+        return low == high
+    different = word_at(held, end - 8) ^ word_at(data, high - 8)  # may overlap the one before
+    while low < high - 8:
+        different |= word_at(held, begin) ^ word_at(data, low)
+        low += 8
+        begin += 8
+    return bool(different == 0)
+
+
+@kernel
+def hash_bytes(data: npt.NDArray[np.uint8], low: int, high: int) -> np.uint64:
+    """Hash of data[low:high]; not the same on machines of another byte order."""
+    mixed = np.uint64(high - low) * np.uint64(0x9E3779B97F4A7C15)
+    word = np.uint64(0)
+    if high - low >= 8:
+        while low < high - 8:
+            mixed = (mixed ^ word_at(data, low)) * np.uint64(0xFF51AFD7ED558CCD)
+            mixed ^= mixed >> np.uint64(32)
+            low += 8
+        word = word_at(data, high - 8)
+    else:
+        while low < high:
+            word = word << np.uint64(8) | np.uint64(data[low])
+            low += 1
+    mixed = (mixed ^ word) * np.uint64(0xC4CEB9FE1A85EC53)
+    return mixed ^ (mixed >> np.uint64(29))

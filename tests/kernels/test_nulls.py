@@ -1,0 +1,44 @@
+"""Values beside a bitmap against lists with None in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from servescope.kernels.nulls import counted, filled, mapped
+from servescope.schema import array_values, known_bits
+
+NULL = -7
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.int64(), pa.float64()])
+@given(
+    values=st.lists(st.one_of(st.none(), st.integers(0, 100)), max_size=40),
+    stretch=st.integers(1, 12),
+    cut=st.integers(0, 20),
+)
+def test_nulls_become_the_sentinel(
+    kind: pa.DataType, values: list[int | None], stretch: int, cut: int
+) -> None:
+    rows = [value for value in values for _ in range(stretch)]  # runs of whole bytes too
+    array = pa.array(rows, kind).slice(cut)
+    bits = known_bits(array)
+    held = array_values(array, np.dtype(kind.to_pandas_dtype()))
+    assert (bits is not None) == (None in rows[cut:])
+    found = held if bits is None else filled(held, bits, array.offset, NULL)
+    assert found.tolist() == [NULL if value is None else value for value in rows[cut:]]
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(0, 4)), max_size=60), st.integers(0, 20))
+def test_indices_are_looked_up_and_counted(indices: list[int | None], cut: int) -> None:
+    mapping = np.array([30, 10, 50, 20, 40, NULL], np.int32)
+    array = pa.array(indices, pa.int32()).slice(cut)
+    held: tuple[Any, ...] = (array_values(array, np.dtype(np.uint32)), known_bits(array), array.offset)
+    wanted = indices[cut:]
+    assert mapped(*held, mapping).tolist() == [mapping[-1 if i is None else i] for i in wanted]
+    assert counted(*held, 5).tolist() == [wanted.count(code) for code in range(5)]
