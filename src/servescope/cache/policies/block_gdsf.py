@@ -1,4 +1,4 @@
-"""GDSF of prefix blocks with the leaf rule (score = clock + frequency x cost / size; all blocks are one size).
+"""GDSF of prefix blocks with the leaf rule: score = clock + frequency x cost / size, all of one size.
 
 The cost of a block is the same for all, so the score is the clock, which is the score of the last victim,
 plus the uses since the block came (baseline GDFS of arXiv 2506.02634).

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
 from servescope.cache.policies.leaves import Leaves, let_go_of_ended, new_leaves, take_cached, take_new
 from servescope.kernels.jit import kernel
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from servescope.cache.prompts import Prompts
 
 PARAMETERS: dict[str, float] = {}
