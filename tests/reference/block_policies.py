@@ -6,6 +6,7 @@ Nothing but the current request is held.
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -89,6 +90,82 @@ def leaf_keyed(prompts: Sequence[Prompt], capacity: int, policy: str) -> list[in
                 clock = cached.pop(victim)["score"]
             cached[node] = {"uses": 1, "came": number, "used": number, "score": clock + 1}
             held.add(node)
+    return hits
+
+
+def workload_aware(
+    prompts: Sequence[Prompt],
+    capacity: int,
+    seconds: Sequence[float],
+    categories: Sequence[int],
+    *,
+    life_s: float,
+    strict: bool,
+    fit_at: int,
+) -> list[int]:
+    """Hits by request, with the score of every cached block worked out anew for each eviction."""
+    cached: dict[Node, tuple[int, int]] = {}  # order of last use
+    last: dict[Node, tuple[float, int]] = {}  # time and category of the last touch
+    records: dict[int, list[float]] = {}
+    fitted: dict[int, tuple[float, float]] | None = None
+    hits = []
+
+    def score(node: Node, now: float) -> float:
+        touched, kind = last[node]
+        if fitted is None:
+            return touched - now
+        rate, p = fitted.get(kind, (1.0, 0.0))
+        if kind not in fitted:
+            return touched - now
+        return (
+            -math.inf
+            if p == 0
+            else math.log(p) + math.log(-math.expm1(-rate * life_s)) - rate * (now - touched)
+        )
+
+    for number, prompt in enumerate(prompts):
+        now, kind, nodes = seconds[number], categories[number], path(prompt)
+        if number == fit_at:
+            fitted = {}
+            for which, (touches, reused, total) in records.items():
+                if reused and total:
+                    fitted[which] = (reused / total, reused / touches)
+                elif not reused:
+                    fitted[which] = (0.0, 0.0)
+        for node in nodes:
+            if node in last:
+                record = records.setdefault(last[node][1], [0.0, 0.0, 0.0])
+                record[1] += 1
+                record[2] += now - last[node][0]
+            records.setdefault(kind, [0.0, 0.0, 0.0])[0] += 1
+        hits.append(leading(set(cached), nodes))
+        held = {node for node in nodes if node in cached}
+        kept = len(nodes)
+        for depth, node in enumerate(nodes):
+            if node in cached:
+                continue
+            if len(cached) >= capacity:
+                free = [
+                    other
+                    for other in cached
+                    if other not in held and (not strict or is_leaf(other, set(cached)))
+                ]
+                heads: dict[int, Node] = {}
+                for other in sorted(free, key=lambda other: cached[other]):
+                    heads.setdefault(last[other][1], other)
+                if not heads:
+                    kept = depth
+                    break
+                del cached[min(heads.values(), key=lambda other: (score(other, now), -len(other)))]
+            cached[node] = (number, 0)
+            held.add(node)
+        for node in nodes:
+            last[node] = (now, kind)
+        for place, node in enumerate(nodes[kept:]):
+            if node in cached:  # beyond what fits: not held, so it may go while the request runs
+                cached[node] = (number, place - 2 * len(nodes))
+        for depth, node in enumerate(nodes[:kept]):
+            cached[node] = (number, -depth)
     return hits
 
 

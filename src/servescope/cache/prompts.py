@@ -39,16 +39,17 @@ COLUMNS = (
 class Prompts(NamedTuple):
     """Prompts in the order of the trace; every block policy's `new` and `run` take them as they stand.
 
-    offsets     int64[n + 1]; prompt i is nodes[offsets[i]:offsets[i + 1]], from its first block
-    nodes       int32[references], nodes of the tree, numbered as they arise: a parent before its children
-    parents     int32[known], parent node, -1 for a first block
-    depths      int32[known], blocks from the start of the prompt up to this one, from 1
-    tails       int32[n], tokens of the last block of each prompt; `block_tokens` where it is full
-    arrival_us  int64[n], never falling
-    ends_us     int64[n], when the request lets go of its blocks, at least its arrival
-    ending      int32[n], requests in order of (ends_us, number)
-    known       number of nodes
+    offsets       int64[n + 1]; prompt i is nodes[offsets[i]:offsets[i + 1]], from its first block
+    nodes         int32[references], nodes of the tree, numbered as they arise: a parent before its children
+    parents       int32[known], parent node, -1 for a first block
+    depths        int32[known], blocks from the start of the prompt up to this one, from 1
+    tails         int32[n], tokens of the last block of each prompt; `block_tokens` where it is full
+    arrival_us    int64[n], never falling
+    ends_us       int64[n], when the request lets go of its blocks, at least its arrival
+    ending        int32[n], requests in order of (ends_us, number)
+    known         number of nodes
     block_tokens  tokens of a full block
+    categories    int32[n], codes of what policies tell apart, such as type and turn; all 0 until they are set
     """
 
     offsets: Ints
@@ -61,6 +62,7 @@ class Prompts(NamedTuple):
     ending: npt.NDArray[np.int32]
     known: int
     block_tokens: int
+    categories: npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,7 @@ class _Gathered:
             np.arange(len(lengths), dtype=np.int32),
             tree.used,
             block_tokens,
+            np.zeros(len(lengths), np.int32),
         )
         return PromptTrace(prompts, requests, columns, self.rows - len(requests))
 

@@ -38,6 +38,7 @@ BLOCK_POLICIES: dict[str, str] = {
     "sglang_slru": "servescope.cache.policies.sglang",
     "sglang_mru": "servescope.cache.policies.sglang",
     "sglang_filo": "servescope.cache.policies.sglang",
+    "workload_aware": "servescope.cache.policies.workload",
     "belady": "servescope.cache.policies.block_belady",
     "belady_bypass": "servescope.cache.policies.block_belady",
 }
