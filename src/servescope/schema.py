@@ -80,6 +80,9 @@ COLUMNS: tuple[Column, ...] = (
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
 NAMES: tuple[str, ...] = tuple(BY_NAME)
 CATEGORIES: tuple[str, ...] = tuple(c.name for c in COLUMNS if c.arrow == CATEGORY)
+# a column that `sessions` adds behind the canonical ones; who reads the file as a trace passes over it
+PREFIX_TOKENS = "prefix_tokens"
+ADDED: dict[str, pa.Field] = {PREFIX_TOKENS: pa.field(PREFIX_TOKENS, pa.int64())}
 REQUIRED: tuple[str, ...] = tuple(c.name for c in COLUMNS if not c.nullable)
 
 

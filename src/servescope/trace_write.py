@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 META_KEY = b"servescope"
 ROWS_KEY = b"servescope_rows"  # of the whole trace: a missing last shard would not show otherwise
 ZSTD_LEVEL = 3
-NUMBERS = ("request_id", "arrival_us", "completed_us", "source_row", "session_id", "parent_id")
+NUMBERS = (
+    "request_id", "arrival_us", "completed_us", "source_row", "session_id", "parent_id", schema.PREFIX_TOKENS,
+)  # fmt: skip
 DELTA = dict.fromkeys((*NUMBERS, "block_ids.list.element"), "DELTA_BINARY_PACKED")
 
 
@@ -48,28 +50,30 @@ def write_canonical(
     *,
     shard_rows: int | None = None,
     progress: Callable[[int], None] | None = None,
+    added: tuple[str, ...] = (),
 ) -> None:
     """Write all columns of `trace` to `target`.
 
     target      a `.parquet` file, or a folder when `shard_rows` is given
     shard_rows  start a new file `part-00000.parquet`, … once a shard holds this many rows
     progress    called with the number of rows written so far
+    added       columns of `schema.ADDED` that the parts give too, written behind the canonical ones
 
     The target appears only when complete. Raises OSError if it cannot be written.
     """
-    written = schema.arrow_schema().with_metadata(
-        {META_KEY: encode_meta(trace.meta), ROWS_KEY: str(trace.rows).encode()}
-    )
+    metadata = {META_KEY: encode_meta(trace.meta), ROWS_KEY: str(trace.rows).encode()}
+    fields = [*schema.arrow_schema(), *(schema.ADDED[name] for name in added)]
+    written = pa.schema(fields, metadata)
     with atomic(target) as part:
         if shard_rows:
             part.mkdir()
-        _write_tables(_tables(trace), written, part, shard_rows, progress)
+        _write_tables(_tables(trace, written), written, part, shard_rows, progress)
 
 
-def _tables(trace: Trace) -> Iterator[pa.Table]:
-    yield from trace.arrow()
+def _tables(trace: Trace, written: pa.Schema) -> Iterator[pa.Table]:
+    yield from trace.arrow(written.names)
     if not trace.parts:
-        yield schema.arrow_schema().empty_table()
+        yield written.empty_table()
 
 
 def _write_tables(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 
 from servescope import schema
 from servescope.errors import DataError, FormatError
@@ -21,8 +22,6 @@ from servescope.trace_write import META_KEY, ROWS_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import pyarrow as pa
 
     from servescope.formats.format import Context, Sample
     from servescope.formats.source import Source
@@ -125,7 +124,8 @@ def _meta(file: ParquetFile) -> TraceMeta:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(f"{name}: the servescope metadata is broken ({error}). {REMEDY}") from error
     expected = schema.arrow_schema()
-    if not file.columns.remove_metadata().equals(expected):
+    added = [name for name in file.columns.names[len(expected) :] if name in schema.ADDED]
+    if not file.columns.remove_metadata().equals(pa.schema([*expected, *(schema.ADDED[n] for n in added)])):
         raise DataError(f"{name}: {_difference(file.columns, expected)}. {REMEDY}")
     return meta
 

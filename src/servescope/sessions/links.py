@@ -95,7 +95,7 @@ def rule_of(trace: Trace, options: SessionOptions) -> str:
 
 def session_links(
     trace: Trace,
-    options: SessionOptions = SessionOptions(),  # noqa: B008 (frozen)
+    options: SessionOptions = SessionOptions(),
     *,
     threads: int | None = None,
     engine: str = "local",
@@ -110,7 +110,7 @@ def session_links(
     """
     rule = rule_of(trace, options)
     if rule == "stated":
-        from servescope.sessions.stated_links import stated_links
+        from servescope.sessions.held import stated_links
 
         return stated_links(trace, options)
     if rule == "blocks":

@@ -1,0 +1,67 @@
+"""Sessions of a trace by any rule: their tables, and the requests with their sessions as a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from servescope.sessions.held import held_sessions
+from servescope.sessions.links import rule_of, session_links
+from servescope.sessions.reconstruct import Running, link, part, spool_folder
+from servescope.sessions.summary import Found, notes, tables
+from servescope.sessions.write import Memory, Rebuilt, write_sessions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from servescope.result import Table
+    from servescope.sessions.links import SessionOptions
+    from servescope.trace import Trace
+
+
+def find_sessions(
+    trace: Trace, options: SessionOptions, running: Running, *, out: Path | None = None
+) -> tuple[list[Table], list[str]]:
+    """The tables of a trace's sessions and notes; with `out`, all requests are written there with them.
+
+    Raises UsageError where the trace lacks what the rule needs, for a model that is not in it, or an
+    unknown engine.
+    """
+    rule = rule_of(trace, options)
+    said = described(options, rule)
+    if rule == "paper":
+        found = _rebuilt(trace, options, running, out, said)
+    else:
+        held = held_sessions(trace, session_links(trace, options), options)
+        found = held.found
+        if out is not None:
+            write_sessions(trace, Memory(held), out, rule=rule, said=said)
+    return tables(found, trace), [said, *notes(found, trace)]
+
+
+def described(options: SessionOptions, rule: str) -> str:
+    """The rule and its options as one sentence."""
+    if rule == "stated":
+        return "sessions are those that the source states"
+    if rule == "blocks":
+        return (
+            "sessions are rebuilt from block ids: a request continues the one whose prefix it shares deepest"
+        )
+    text = (
+        "sessions are rebuilt: a request continues the longest shorter one of its user, model and endpoint "
+        f"among their last {options.look_back}"
+    )
+    text += ", ended before" if options.parent_completed else ""
+    text += f", begun at most {options.max_gap_s:g} s before" if options.max_gap_s is not None else ""
+    return text + (", if no other fits equally well" if options.unique else "")
+
+
+def _rebuilt(trace: Trace, options: SessionOptions, running: Running, out: Path | None, said: str) -> Found:
+    """Link the trace by the published rule, and write it where that is asked."""
+    with spool_folder(trace, running) as folder:
+        parted = part(trace, options, running, folder)
+        if out is None:
+            return link(parted, options, running)
+        found = link(parted, options, running, keep=True)
+        with parted.in_order() as kept:
+            write_sessions(trace, Rebuilt(kept), out, rule="paper", said=said)
+    return found
