@@ -81,7 +81,8 @@ def row(name: str, hint: Any, default: object) -> tuple[str, str, str]:
     says = info.help or ""
     if isinstance(info, typer.models.ArgumentInfo):
         needed = "" if default is inspect.Parameter.empty else "none"
-        return f"`{info.metavar or name.upper()}…`", needed or "required", says
+        more = "…" if list in {get_origin(part) for part in (kind, *get_args(kind))} else ""
+        return f"`{info.metavar or name.upper()}{more}`", needed or "required", says
     # inside Annotated, Typer keeps the first way to write an option as its default
     names = [text for text in (info.default, *(info.param_decls or ())) if isinstance(text, str)]
     names = names or [f"--{name.replace('_', '-')}"]

@@ -279,6 +279,27 @@ def demo(*, out: PathLike = DEMO_FOLDER, **options: Any) -> Result:
     return report(SAMPLE, out=out, **options)
 
 
+def kv_models(**options: Any) -> Result:
+    """Table `kv_models`: bytes of KV cache by model, the whole catalogue; no trace is needed.
+
+    options  kv_dtype, tensor_parallel as in `servescope.cache.memory.models_result`
+    """
+    from servescope.cache.memory import models_result
+
+    return models_result(**options)
+
+
+def kv_size(model: str, **options: Any) -> Result:
+    """Bytes of KV cache of one model, of its sequences, and the time to move them or compute them again.
+
+    model    name or alias in the catalogue, whatever the case
+    options  kv_dtype, tensor_parallel, tokens, … as in `servescope.cache.memory.size_result`
+    """
+    from servescope.cache.memory import size_result
+
+    return size_result(model, **options)
+
+
 def _run_views(
     trace: Trace, names: Sequence[str], options: Mapping[str, Any]
 ) -> tuple[list[Table], list[str], Table]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from servescope.cli import compose, inspect, store
+from servescope.cli import compose, inspect, kv, store
 from servescope.errors import ServescopeError
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
     "Study a trace": compose.COMMANDS,
     "Look at a trace": inspect.COMMANDS,
     "Write a trace": store.COMMANDS,
+    "Size a memory": kv.COMMANDS,
 }
 
 

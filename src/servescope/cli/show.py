@@ -51,21 +51,25 @@ def progress_bars() -> Iterator[Callable[[str], Progress | None]]:
         yield bar
 
 
-def show(result: Result, *, json: bool) -> None:
-    """Print a result: one JSON document on stdout, or ledger, notes and tables for people."""
+def show(result: Result, *, json: bool, shown_rows: int = SHOWN_ROWS) -> None:
+    """Print a result: one JSON document on stdout, or ledger, notes and tables for people.
+
+    shown_rows  rows of a table for people; JSON has all
+    """
     if json:
         sys.stdout.buffer.write(result.to_json() + b"\n")
         return
     width = shutil.get_terminal_size().columns
-    _print_wrapped(result.ledger.summary(), width)
-    _print_wrapped(f"read as {result.inputs['format']}: {'; '.join(result.inputs['decisions'])}", width)
+    if "format" in result.inputs:  # a result of a trace; the catalogue of models has none
+        _print_wrapped(result.ledger.summary(), width)
+        _print_wrapped(f"read as {result.inputs['format']}: {'; '.join(result.inputs['decisions'])}", width)
     for note in result.notes:
         _print_wrapped(f"note: {note}", width)
     for table in result.tables.values():
         if table.name == "rejects":
             _print_rejects(table, width)
         elif table.data.num_rows:
-            _print_table(table, width)
+            _print_table(table, width, shown_rows)
 
 
 def show_report(result: Result, folder: str, *, json: bool) -> None:
@@ -102,19 +106,19 @@ def _print_rejects(table: Table, width: int) -> None:
         typer.echo(f"… {table.data.num_rows - SHOWN_REJECTS:,} more rejected rows")
 
 
-def _print_table(table: Table, width: int) -> None:
+def _print_table(table: Table, width: int, shown_rows: int) -> None:
     """Rows side by side where they fit, else one below the other as name and value."""
     typer.echo(f"\n{table.name}")
     names = table.data.column_names
-    rows = table.data.slice(0, SHOWN_ROWS).to_pylist()
+    rows = table.data.slice(0, shown_rows).to_pylist()
     cells = [[_cell(row[name], table.name) for name in names] for row in rows]
     widths = [max(len(text) for text in column) for column in zip(names, *cells, strict=True)]
     if len(rows) > 1 and sum(widths) + 2 * (len(widths) - 1) <= width:
         _print_grid(names, cells, widths)
     else:
         _print_records(names, cells, width)
-    if table.data.num_rows > SHOWN_ROWS:
-        typer.echo(f"… {table.data.num_rows - SHOWN_ROWS:,} more rows; --json or the Parquet file has all")
+    if table.data.num_rows > shown_rows:
+        typer.echo(f"… {table.data.num_rows - shown_rows:,} more rows; --json or the Parquet file has all")
 
 
 def _print_grid(names: list[str], cells: list[list[str]], widths: list[int]) -> None:

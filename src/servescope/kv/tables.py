@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from servescope.kv.catalogue import bytes_per_token, fixed_bytes, sequence_bytes
+from servescope.errors import UsageError
+from servescope.kv.catalogue import bytes_per_token, catalogue, element_bytes, fixed_bytes, sequence_bytes
 from servescope.kv.transfer import break_even_tokens, recompute_s, transfer_s
 
 if TYPE_CHECKING:
@@ -83,10 +84,31 @@ def model_row(model: Model, *, kv_dtype: str | None = None, tensor_parallel: int
 
 def models_table(
     models: Iterable[Model], *, kv_dtype: str | None = None, tensor_parallel: int = 1
-) -> pa.Table:
-    """Rows of `MODELS`, in the order given. Raises UsageError as `bytes_per_token` does."""
-    rows = [model_row(model, kv_dtype=kv_dtype, tensor_parallel=tensor_parallel) for model in models]
-    return pa.Table.from_pylist(rows, MODELS)
+) -> tuple[pa.Table, list[str]]:
+    """Rows of `MODELS` in the order given, and names of the models that so many ranks cannot split.
+
+    Raises UsageError for an unknown precision, or fewer than one rank.
+    """
+    element_bytes(kv_dtype or "bf16")
+    rows, left = [], []
+    for model in models:
+        try:
+            rows.append(model_row(model, kv_dtype=kv_dtype, tensor_parallel=tensor_parallel))
+        except UsageError:
+            if tensor_parallel < 1:
+                raise
+            left.append(model.name)
+    return pa.Table.from_pylist(rows, MODELS), left
+
+
+def model_notes(model: Model) -> list[str]:
+    """Where the row comes from, and what a reader must know of it."""
+    said = [f"{model.config}, from {catalogue().sources[model.source]}"]
+    if model.note:
+        said.append(model.note)
+    if not model.verified:
+        said.append("not every number was seen in the model's own configuration")
+    return said
 
 
 def transfer_table(
