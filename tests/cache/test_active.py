@@ -13,6 +13,7 @@ from servescope.cache import active
 from servescope.cache.active_kernels import grown
 from servescope.errors import UsageError
 from tests.reference import active as reference
+from tests.traces import build
 
 NULL = -(2**63)
 
@@ -123,3 +124,33 @@ def test_sums_beyond_64_bits_are_refused() -> None:
         active.active_tokens(running([(0, 0, 10, 1, 2**30)]), step_us=10)
     with pytest.raises(UsageError, match="name a shorter step"):
         active.active_tokens(running([(0, 0, 10, 2**40, 1)]), step_us=10**9)
+
+
+COLUMNS = {
+    "arrival_us": [0, 1_000_000, 2_000_000, 3_000_000],
+    "completed_us": [4_000_000, 3_000_000, None, 5_000_000],
+    "ttft_s": [2.0, 0.5, 0.5, None],
+    "input_tokens": [100, 10, 7, None],
+    "output_tokens": [40, 5, 5, 5],
+    "model": ["a", "b", "a", "a"],
+}
+
+
+@pytest.mark.parametrize("cuts", [(), (1, 3)])
+def test_a_trace(cuts: tuple[int, ...]) -> None:
+    trace = build(COLUMNS, cuts=cuts)
+    (table,), notes = active.active_kv(trace, step_us=10**6, memory_tokens=1000)
+    assert table.data["active_tokens_max"].to_pylist() == [100, 112, 135, 140]  # 111.67, rounded
+    assert table.data["left_tokens_min"].to_pylist() == [900, 888, 865, 860]
+    assert [note.split(" without ")[0] for note in notes] == ["1 request", "1 request"]
+    (of_a,), _ = active.active_kv(trace, step_us=10**6, code=trace.codes("model")["a"])
+    assert of_a.data["active_tokens_max"].to_pylist() == [100, 100, 120, 140]
+
+
+def test_a_trace_without_completions_says_what_it_cannot_tell() -> None:
+    assert active.active_kv(build({"arrival_us": [0], "input_tokens": [5]})) == ([], [active.LIMIT])
+    none_known = build({"arrival_us": [0], "input_tokens": [5], "completed_us": [None]})
+    tables, notes = active.active_kv(none_known)
+    assert tables == []
+    assert notes[0] == active.LIMIT
+    assert notes[1].startswith("1 request without a completion time")

@@ -7,7 +7,7 @@ running requests share counts once for each: both make this an upper bound of wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from servescope.tables import table
 
 if TYPE_CHECKING:
     from servescope.result import Table
+    from servescope.trace import Trace
 
 Ints = npt.NDArray[np.int64]
 STEPS_S = (1, 10, 60, 300, 3600, 21_600, 86_400)
@@ -124,6 +125,34 @@ def default_step_us(span_us: int) -> int:
     """The shortest of `STEPS_S` that cuts the span into at most `STEP_ROWS` windows; else the longest."""
     fitting = [step for step in STEPS_S if span_us <= STEP_ROWS * step * 1_000_000]
     return (fitting or [STEPS_S[-1]])[0] * 1_000_000
+
+
+def active_kv(
+    trace: Trace, *, step_us: int | None = None, memory_tokens: int | None = None, code: int | None = None
+) -> tuple[list[Table], list[str]]:
+    """Table `active_kv` of a trace, and notes; no table but `LIMIT` where completions are not known.
+
+    code                    of the one model to count (`Trace.codes("model")`), None = all
+    step_us, memory_tokens  as in `active_tokens`, and the same errors
+
+    Holds five numbers of 8 bytes for each request whose span is known.
+    """
+    if not (trace.has("completed_us") and trace.has("input_tokens")):
+        return [], [LIMIT]
+    columns = ["arrival_us", "completed_us", "ttft_s", "input_tokens", "output_tokens"]
+    held: list[Running] = []
+    counts = np.zeros(len(fields(Left)), np.int64)
+    for batch in trace.batches(columns if code is None else [*columns, "model"]):
+        of_model: Any = slice(None) if code is None else batch["model"] == code
+        arrays: list[Any] = [batch[name][of_model] for name in columns]
+        running, left = running_requests(*arrays)
+        held.append(running)
+        counts += astuple(left)
+    notes = Left(*counts.tolist()).notes()
+    if not any(len(running.start_us) for running in held):
+        return [], [LIMIT, *notes]
+    whole = Running(*(np.concatenate(parts) for parts in zip(*held, strict=True)))
+    return [active_tokens(whole, step_us=step_us, memory_tokens=memory_tokens)], notes
 
 
 def active_tokens(running: Running, *, step_us: int | None = None, memory_tokens: int | None = None) -> Table:

@@ -9,6 +9,7 @@ from servescope.kernels.jit import kernel
 
 Ints = npt.NDArray[np.int64]
 PRODUCT = 1 << 62  # products below this are formed in 64 bits
+NEVER = np.iinfo(np.int64).max
 FINE = 32  # growth is summed in 2^-32 tokens
 
 
@@ -86,24 +87,21 @@ def active_peak(
 ) -> tuple[Ints, Ints, int]:
     """Greatest active tokens and greatest number of running requests inside each window: int64[rows] twice.
 
-    The first seven arguments and the windows are as in `active_mean`; by_*  int64[n], order of the requests
-    by that time. Between events the sum only rises, so it is looked at just before each completion and each
-    window's end. Growth is summed as whole multiples of 2^-32 tokens a µs and taken back exactly, so nothing
-    drifts: off by at most span / 8,590 s tokens for each running answer, then rounded to the nearest token.
-
-    The third result is the most tokens that answers running at once will have; sums are right while it is
-    below 2^30. Raises nothing. Slow twin: tests/reference/active.py.
+    Arguments as in `active_mean`; by_*  int64[n], order of the requests by that time. Between events the sum
+    only rises, so it is looked at just before each completion and each window's end. Growth is summed in
+    whole 2^-32 tokens a µs and taken back exactly, so nothing drifts: off by at most span / 8,590 s tokens
+    for each running answer, then rounded. The third result is the most tokens that answers running at once
+    will have; sums are right while it is below 2^30. Raises nothing. Slow twin: tests/reference/active.py.
     """
     peak = np.zeros(rows, np.int64)
     most = np.zeros(rows, np.int64)
-    count = len(start_us)
     begun = answering = done = 0
     now = running = prompts = growth = slope = owed = highest = 0
     for row in range(rows):
         border = (row + 1) * step_us
         while now < border:
             # what has ended is gone before what begins at the same time is there
-            while done < count and end_us[by_end[done]] == now:
+            while _time(end_us, by_end, done) == now:
                 at = by_end[done]
                 done += 1
                 if start_us[at] < now:
@@ -114,31 +112,32 @@ def active_peak(
                         pace = _pace(output_tokens[at], now - first_us[at])
                         growth -= pace * (now - first_us[at])
                         slope -= pace
-            while begun < count and start_us[by_start[begun]] == now:
+            while _time(start_us, by_start, begun) == now:
                 at = by_start[begun]
                 begun += 1
                 if end_us[at] > now:
                     running += 1
                     prompts += input_tokens[at]
                     owed += output_tokens[at]
-            while answering < count and first_us[by_first[answering]] == now:
+            while _time(first_us, by_first, answering) == now:
                 at = by_first[answering]
                 answering += 1
                 if end_us[at] > now:
                     slope += _pace(output_tokens[at], end_us[at] - now)
             most[row] = max(most[row], running)
             highest = max(highest, owed)
-            coming = border
-            if begun < count:
-                coming = min(coming, start_us[by_start[begun]])
-            if answering < count:
-                coming = min(coming, first_us[by_first[answering]])
-            if done < count:
-                coming = min(coming, end_us[by_end[done]])
+            coming = min(border, _time(start_us, by_start, begun))
+            coming = min(coming, _time(first_us, by_first, answering), _time(end_us, by_end, done))
             growth += slope * (coming - now)
             now = coming
             peak[row] = max(peak[row], prompts + ((growth + (1 << (FINE - 1))) >> FINE))
     return peak, most, highest
+
+
+@kernel
+def _time(times_us: Ints, order: Ints, at: int) -> int:
+    """The `at`-th of the times in that order, NEVER past the last."""
+    return times_us[order[at]] if at < len(order) else NEVER
 
 
 @kernel
