@@ -24,6 +24,7 @@ __all__ = [
     "read",
     "report",
     "report_from",
+    "sessions",
     "views",
 ]
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         read,
         report,
         report_from,
+        sessions,
         views,
     )
 

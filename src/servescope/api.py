@@ -259,6 +259,48 @@ def report(trace: TraceLike, *, out: PathLike, figures: bool = True, **options: 
     return result
 
 
+def sessions(
+    trace: TraceLike,
+    *,
+    out: PathLike | None = None,
+    against: str | None = None,
+    threads: int | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Result:
+    """Sessions: stated ones as they are, or rebuilt from users, models, lengths and order.
+
+    out       canonical Parquet of all requests with session_id, turn, parent_id and prefix_tokens
+    against   "stated" or "blocks": also measure the rule against sessions that are known
+    threads   None = one a core; engine, address, progress as in `views`
+    options   fields of `servescope.sessions.links.SessionOptions`: rule, look_back, …
+
+    Tables: summary, session_rows, session_turns, prompt_growth, think_time, link_ambiguity, limits.
+    """
+    from servescope.sessions.find import find_sessions
+    from servescope.sessions.links import SessionOptions
+    from servescope.sessions.reconstruct import Running
+
+    chosen = SessionOptions(**{**options, "rule": options.get("rule") or ("paper" if against else None)})
+    if out is not None:
+        refuse_target(out, folder=False)
+    target = None if out is None else Path(out)
+    running = Running(threads, engine, address, target and target.parent, progress)
+    whole = trace_of(trace)
+    tables, notes = find_sessions(whole, chosen, running, out=target)
+    if against is not None:
+        from servescope.sessions.accuracy import accuracy, accuracy_notes
+
+        tables += accuracy(whole, chosen, truth=against)
+        notes += accuracy_notes(whole, truth=against)
+    if out is not None:
+        write_rejects(whole.rejects, out)
+    shown = {name: value for name, value in vars(chosen).items() if value not in (None, False)}
+    return result_of("sessions", whole, tables, notes=notes, against=against, **shown)
+
+
 def report_from(folder: PathLike, *, figures: bool = True, compare: str | None = None) -> Result:
     """Draw the page and the figures again from the saved tables of a report; no trace is needed.
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 I64, F64 = pa.int64(), pa.float64()
 DOMINANT = 0.2  # share of requests above which one user's links decide the numbers
-NAMES = ("summary", "session_rows", "session_turns", "prompt_growth", "think_time", "link_ambiguity")
 
 SUMMARY = (
     "Sessions of the requests that take part. A turn count includes the first request; quantiles of turns "
@@ -94,19 +93,16 @@ def quantile(values: Ints, counts: Ints, q: float) -> float | None:
 
 
 def tables(found: Found, trace: Trace) -> list[Table]:
-    """The tables `NAMES` and `limits`."""
+    """Tables: summary, session_rows, limits, session_turns, link_ambiguity, think_time, prompt_growth."""
+    turns, sessions = found.lengths
     return [
         _summary(found),
         _rows(found),
-        table(
-            "session_turns",
-            dict(zip(("turns", "sessions"), ((I64, x) for x in found.lengths), strict=True)),
-            TURNS,
-        ),
-        _growth(found.tally),
-        _pauses(found.tally),
-        _ambiguity(found.tally),
         _limits(found, trace),
+        table("session_turns", {"turns": (I64, turns), "sessions": (I64, sessions)}, TURNS),
+        _ambiguity(found.tally),
+        _pauses(found.tally),
+        _growth(found.tally),
     ]
 
 

@@ -1,0 +1,86 @@
+"""The command that finds the sessions of a trace."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Literal
+
+import typer
+
+from servescope.cli.options import Json, Reading, Traces, day_window, with_reading
+from servescope.cli.show import progress_bars, show
+
+
+@with_reading
+def sessions(
+    traces: Traces,
+    *,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Parquet of all requests and sessions.", show_default=False
+        ),
+    ] = None,
+    rule: Annotated[
+        Literal["paper", "stated", "blocks"] | None,
+        typer.Option(help="How sessions are found; stated ones if there are any, else the published rule."),
+    ] = None,
+    look_back: Annotated[
+        int, typer.Option(min=1, help="Last requests of a user and model among which a parent is sought.")
+    ] = 10,
+    parent_completed: Annotated[
+        bool, typer.Option("--parent-completed", help="A parent must have ended when its child starts.")
+    ] = False,
+    max_gap: Annotated[
+        float | None, typer.Option(min=0.0, metavar="S", help="Longest time from start to start, seconds.")
+    ] = None,
+    unique: Annotated[
+        bool, typer.Option("--unique", help="No link where two parents fit equally well.")
+    ] = False,
+    model: Annotated[str | None, typer.Option(help="Only requests of this model.")] = None,
+    window: Annotated[
+        str | None, typer.Option(metavar="FROM:TO", help="Only requests of these days of the trace clock.")
+    ] = None,
+    against: Annotated[
+        Literal["stated", "blocks"] | None,
+        typer.Option(help="Measure the rule against sessions that are stated, or known from block ids."),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads; one a core if left out.")] = None,
+    engine: Annotated[
+        str, typer.Option(metavar="NAME", help="local: threads. ray: tasks of a Ray cluster (extra ray).")
+    ] = "local",
+    address: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Running Ray cluster; one is started if left out.")
+    ] = None,
+    reading: Reading,
+    json: Json = False,
+) -> None:
+    """Find the sessions of a trace.
+
+    Stated sessions are used as they are; others are rebuilt from users, models, lengths and order.
+
+    Example: servescope sessions trace.parquet -o sessions.parquet
+    """
+    from servescope import api
+
+    with progress_bars() as bar:
+        result = api.sessions(
+            partial(api.read, *traces, progress=bar("reading"), **reading),
+            out=out,
+            against=against,
+            rule=rule,
+            look_back=look_back,
+            parent_completed=parent_completed,
+            max_gap_s=max_gap,
+            unique=unique,
+            model=model,
+            window_days=day_window(window, "--window"),
+            threads=threads,
+            engine=engine,
+            address=address,
+            progress=bar("linking"),
+        )
+    show(result, json=json)
+
+
+COMMANDS = (sessions,)
