@@ -93,6 +93,73 @@ def leaf_keyed(prompts: Sequence[Prompt], capacity: int, policy: str) -> list[in
     return hits
 
 
+def vllm(
+    prompts: Sequence[Prompt],
+    inputs: Sequence[int],
+    block_tokens: int,
+    capacity: int,
+    *,
+    outputs: Sequence[int] = (),
+    runs: Sequence[int] = (),
+    answers: Sequence[Sequence[Node]] = (),
+) -> list[int]:
+    """Hits by request of a queue of slots, as a list of [key, users].
+
+    outputs  tokens of the answers that take room; none: they take none
+    runs     requests that have arrived when each one has ended; none: it ends at once
+    answers  whole blocks that each answer leaves behind, the first of them may be the partial last block
+    """
+    slots: list[list] = [[None, 0] for _ in range(capacity)]
+    queue = list(range(capacity))
+    mine: dict[int, list[int]] = {}
+    hits = []
+
+    def holder(node: Node) -> int | None:
+        return next((number for number, slot in enumerate(slots) if slot[0] == node), None)
+
+    def name(slot: int, node: Node) -> None:
+        older = holder(node)
+        if older is not None:
+            slots[older][0] = None
+        slots[slot][0] = node
+
+    def finish(request: int) -> None:
+        taken = mine.pop(request)
+        whole = inputs[request] // block_tokens
+        for place, node in enumerate(answers[request] if answers else ()):
+            if whole + place < len(taken) and len(taken) >= len(prompts[request]) and holder(node) is None:
+                slots[taken[whole + place]][0] = node
+        for slot in reversed(taken):
+            slots[slot][1] -= 1
+            if slots[slot][1] == 0:
+                queue.append(slot)
+
+    for number, prompt in enumerate(prompts):
+        for request in sorted(mine, key=lambda other: (runs[other] if runs else other, other)):
+            if (runs[request] if runs else request) < number:
+                finish(request)
+        nodes, taken = path(prompt), []
+        limit = max(0, (inputs[number] - 1) // block_tokens)
+        while len(taken) < limit and (slot := holder(nodes[len(taken)])) is not None:
+            if slots[slot][1] == 0:
+                queue.remove(slot)
+            slots[slot][1] += 1
+            taken.append(slot)
+        hits.append(len(taken))
+        output = outputs[number] if outputs else 0
+        room = -(-(inputs[number] + output) // block_tokens) if outputs else len(nodes)
+        for place in range(len(taken), max(room, len(nodes))):
+            if not queue:
+                break
+            slot = queue.pop(0)
+            slots[slot] = [None, 1]
+            if place < inputs[number] // block_tokens:
+                name(slot, nodes[place])
+            taken.append(slot)
+        mine[number] = taken
+    return hits
+
+
 def workload_aware(
     prompts: Sequence[Prompt],
     capacity: int,

@@ -37,8 +37,9 @@ def categories_of(found: PromptTrace, types: Sequence[str], *, most_turns: int =
     most_turns  this and later turns are one category
     """
     stated = found.columns.get("turn")
-    if stated is not None and bool((stated > 0).all()):
-        turns, source = stated.astype(np.int64), "stated"
+    numbers = None if stated is None else stated.astype(np.int64)
+    if numbers is not None and bool((numbers > 0).all()):
+        turns, source = numbers, "stated"
     else:
         turns, source = derived_turns(found.prompts).astype(np.int64), "block ids"
     turns = np.minimum(turns, most_turns)
@@ -55,17 +56,25 @@ def categories_of(found: PromptTrace, types: Sequence[str], *, most_turns: int =
 
 def derived_turns(prompts: Prompts, *, shared_by: int = SHARED_BY) -> npt.NDArray[np.int32]:
     """int32[n]: turns by the rule `blocks` of session reconstruction, from the ids alone."""
+    return derived_sessions(prompts, shared_by=shared_by)[1]
+
+
+def derived_sessions(
+    prompts: Prompts, *, shared_by: int = SHARED_BY
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Parent requests int64[n] (-1: none) and turns int32[n] by that rule."""
     requests = len(prompts.tails)
     nodes = prompts.nodes.astype(np.int64)
     before, found = _before(prompts.offsets, nodes)
     held = np.zeros(prompts.known, np.uint8)
-    starts, session, parent, prefix = (np.zeros(requests, np.int64) for _ in range(4))
+    starts, session, prefix = (np.zeros(requests, np.int64) for _ in range(3))
+    parent = np.full(requests, -1, np.int64)
     turns, candidates = np.zeros(requests, np.int32), np.zeros(requests, np.int32)
     link_rows(
         0, prompts.offsets, np.ones(requests, np.bool_), found, before, nodes, shared_by, held, starts,
         session, parent, turns, prefix, candidates,
     )  # fmt: skip
-    return turns
+    return parent, turns
 
 
 def _before(

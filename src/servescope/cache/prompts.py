@@ -50,6 +50,9 @@ class Prompts(NamedTuple):
     known         number of nodes
     block_tokens  tokens of a full block
     categories    int32[n], codes of what policies tell apart, such as type and turn; all 0 until they are set
+    outputs       int32[n], tokens of the answers, 0 where they are not known
+    answer_offsets, answer_nodes
+                  int64[n + 1] and int32[…], blocks that an answer leaves behind; none until they are set
     """
 
     offsets: Ints
@@ -63,6 +66,9 @@ class Prompts(NamedTuple):
     known: int
     block_tokens: int
     categories: npt.NDArray[np.int32]
+    outputs: npt.NDArray[np.int32]
+    answer_offsets: Ints
+    answer_nodes: npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -152,6 +158,9 @@ class _Gathered:
             tree.used,
             block_tokens,
             np.zeros(len(lengths), np.int32),
+            np.maximum(columns.get("output_tokens", np.zeros(len(lengths))), 0).astype(np.int32),
+            np.zeros(len(lengths) + 1, np.int64),
+            np.zeros(0, np.int32),
         )
         return PromptTrace(prompts, requests, columns, self.rows - len(requests))
 
