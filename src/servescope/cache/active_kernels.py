@@ -93,15 +93,16 @@ def active_peak(
     for each running answer, then rounded. The third result is the most tokens that answers running at once
     will have; sums are right while it is below 2^30. Raises nothing. Slow twin: tests/reference/active.py.
     """
-    peak = np.zeros(rows, np.int64)
-    most = np.zeros(rows, np.int64)
+    peak, most = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    starts, firsts = _in_order(start_us, by_start), _in_order(first_us, by_first)
+    ends = _in_order(end_us, by_end)
     begun = answering = done = 0
     now = running = prompts = growth = slope = owed = highest = 0
     for row in range(rows):
         border = (row + 1) * step_us
         while now < border:
             # what has ended is gone before what begins at the same time is there
-            while _time(end_us, by_end, done) == now:
+            while ends[done] == now:
                 at = by_end[done]
                 done += 1
                 if start_us[at] < now:
@@ -112,22 +113,21 @@ def active_peak(
                         pace = _pace(output_tokens[at], now - first_us[at])
                         growth -= pace * (now - first_us[at])
                         slope -= pace
-            while _time(start_us, by_start, begun) == now:
+            while starts[begun] == now:
                 at = by_start[begun]
                 begun += 1
                 if end_us[at] > now:
                     running += 1
                     prompts += input_tokens[at]
                     owed += output_tokens[at]
-            while _time(first_us, by_first, answering) == now:
+            while firsts[answering] == now:
                 at = by_first[answering]
                 answering += 1
                 if end_us[at] > now:
                     slope += _pace(output_tokens[at], end_us[at] - now)
             most[row] = max(most[row], running)
             highest = max(highest, owed)
-            coming = min(border, _time(start_us, by_start, begun))
-            coming = min(coming, _time(first_us, by_first, answering), _time(end_us, by_end, done))
+            coming = min(border, starts[begun], firsts[answering], ends[done])
             growth += slope * (coming - now)
             now = coming
             peak[row] = max(peak[row], prompts + ((growth + (1 << (FINE - 1))) >> FINE))
@@ -135,9 +135,13 @@ def active_peak(
 
 
 @kernel
-def _time(times_us: Ints, order: Ints, at: int) -> int:
-    """The `at`-th of the times in that order, NEVER past the last."""
-    return times_us[order[at]] if at < len(order) else NEVER
+def _in_order(times_us: Ints, order: Ints) -> Ints:
+    """The times in that order, then NEVER: a place past the last may be asked for."""
+    times = np.empty(len(order) + 1, np.int64)
+    for at in range(len(order)):
+        times[at] = times_us[order[at]]
+    times[len(order)] = NEVER
+    return times
 
 
 @kernel
