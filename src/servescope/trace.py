@@ -103,6 +103,7 @@ class Batch:
     block_offsets  int64[rows + 1]; row i holds block_values[block_offsets[i]:block_offsets[i + 1]]
     block_values   uint64[n]
     block_null     bool[rows]: the row states no blocks (an empty list is not null)
+    derived        what views made of the columns and share (`views.derived`); the one thing that changes
     """
 
     start: int
@@ -111,6 +112,7 @@ class Batch:
     block_offsets: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
     block_values: npt.NDArray[np.uint64] = field(default_factory=lambda: NO_BLOCKS)
     block_null: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    derived: dict[str, npt.NDArray[Any]] = field(default_factory=dict, compare=False, repr=False)
 
     def __getitem__(self, name: str) -> npt.NDArray[np.generic]:
         """The column's array. Raises KeyError if the batch was read without it."""

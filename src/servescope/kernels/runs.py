@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from servescope.kernels.histogram import REAL_CENTRES, WHOLE_CENTRES
 from servescope.kernels.jit import kernel
+from servescope.kernels.words import lowest_bit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +39,7 @@ Values = npt.NDArray[np.uint64]
 CHUNK = 1 << 19  # values that are sorted at once
 FAN = 8  # runs of a level that are merged into one of the next
 BIN_BITS = 12  # a bin is below LOG_BINS = 2,501
+WORDS = (1 << BIN_BITS) // 64  # of bits for all bins: 64, so that one word has a bit for each
 NO_KEY = 2**62
 WORST_BYTES = 12  # of one value: key 5, bin 2, count 4, end 1
 
@@ -89,8 +91,12 @@ def _coded(values: Values) -> npt.NDArray[np.uint8]:
 
 
 @kernel
-def _add_bins(run: Bytes, at: int, counts: Ints, low: int, high: int) -> tuple[int, int, int]:
-    """Add a key's bins from `at` on to counts; where they end, and the lowest and the highest bin + 1."""
+def _add_bins(run: Bytes, at: int, counts: Ints, filled: Values) -> int:
+    """Add a key's bins from `at` on to counts, and mark them; where they end.
+
+    filled  uint64[65], a bit for each bin, and last a bit for each word of them that is not 0: most bins
+            of a key are empty, and are not looked at one by one
+    """
     here = -1
     while run[at] != 0:
         code, at = _get(run, at)
@@ -99,23 +105,29 @@ def _add_bins(run: Bytes, at: int, counts: Ints, low: int, high: int) -> tuple[i
         if code & 1:
             times, at = _get(run, at)
         counts[here] += times
-        low = min(low, here)
-        high = max(high, here + 1)
-    return at + 1, low, high
+        filled[here >> 6] |= np.uint64(1) << np.uint64(here & 63)
+        filled[WORDS] |= np.uint64(1) << np.uint64(here >> 6)
+    return at + 1
 
 
 @kernel
-def _put_bins(out: Bytes, at: int, counts: Ints, low: int, high: int) -> int:
-    """Write the bins of a key and set them to 0; where they end."""
+def _put_bins(out: Bytes, at: int, counts: Ints, filled: Values) -> int:
+    """Write the bins of a key, and set counts and marks to 0; where they end."""
     last = -1
-    for here in range(low, high):
-        times = int(counts[here])
-        if times:
+    while filled[WORDS] != 0:
+        word = lowest_bit(filled[WORDS])
+        filled[WORDS] &= filled[WORDS] - np.uint64(1)
+        bits = filled[word]
+        filled[word] = 0
+        while bits != 0:
+            here = word << 6 | lowest_bit(bits)
+            bits &= bits - np.uint64(1)
+            times = int(counts[here])
+            counts[here] = 0
             at = _put(out, at, (here - last) << 1 | (times > 1))
             if times > 1:
                 at = _put(out, at, times)
             last = here
-            counts[here] = 0
     out[at] = 0
     return at + 1
 
@@ -137,7 +149,7 @@ def _merged(runs: Bytes, edges: Ints) -> npt.NDArray[np.uint8]:
     for i in range(many):
         keys[i], places[i] = _next_key(runs, places[i], edges[i + 1], -1)
     out = np.empty(len(runs), np.uint8)
-    counts = np.zeros(1 << BIN_BITS, np.int64)
+    counts, filled = np.zeros(1 << BIN_BITS, np.int64), np.zeros(WORDS + 1, np.uint64)
     at, last = 0, -1
     while True:
         key, first, shared = NO_KEY, 0, 0
@@ -160,35 +172,47 @@ def _merged(runs: Bytes, edges: Ints) -> npt.NDArray[np.uint8]:
             at += 1
             keys[first], places[first] = _next_key(runs, place + 1, edges[first + 1], key)
             continue
-        low, high = 1 << BIN_BITS, 0
         for i in range(first, many):
             if keys[i] == key:
-                place, low, high = _add_bins(runs, places[i], counts, low, high)
+                place = _add_bins(runs, places[i], counts, filled)
                 keys[i], places[i] = _next_key(runs, place, edges[i + 1], key)
-        at = _put_bins(out, at, counts, low, high)
+        at = _put_bins(out, at, counts, filled)
+
+
+@kernel
+def _read_bins(run: Bytes, at: int, places: Ints, upto: Ints) -> tuple[int, int]:
+    """Write a key's bins from `at` on to places, and to upto the values up to and with each; bins, end."""
+    here, total, n = -1, 0, 0
+    while run[at] != 0:
+        code, at = _get(run, at)
+        here += code >> 1
+        times = 1
+        if code & 1:
+            times, at = _get(run, at)
+        total += times
+        places[n], upto[n] = here, total
+        n += 1
+    return n, at + 1
 
 
 @kernel
 def _quantile(run: Bytes, q: float, centres: npt.NDArray[np.float64], keys: int) -> npt.NDArray[np.float64]:
     """Quantile of every key by the rule of `histogram.quantile`: float64[keys]."""
     found = np.full(keys, np.nan)
-    counts = np.zeros(1 << BIN_BITS, np.int64)
+    places, upto = np.empty(1 << BIN_BITS, np.int64), np.empty(1 << BIN_BITS, np.int64)
     key, at = _next_key(run, 0, len(run), -1)
     while key != NO_KEY:
-        at, low, high = _add_bins(run, at, counts, 1 << BIN_BITS, 0)
-        n = counts[low:high].sum()
-        exact = (n - 1) * q
+        n, at = _read_bins(run, at, places, upto)
+        exact = (upto[n - 1] - 1) * q
         rank = np.int64(exact)
-        here, upto = low, counts[low]
-        while upto <= rank:
+        here = 0
+        while upto[here] <= rank:
             here += 1
-            upto += counts[here]
         after = here
-        while upto <= min(rank + 1, n - 1):
+        while upto[after] <= min(rank + 1, upto[n - 1] - 1):
             after += 1
-            upto += counts[after]
-        found[key] = centres[here] + (exact - rank) * (centres[after] - centres[here])
-        counts[low:high] = 0
+        low, high = centres[places[here]], centres[places[after]]
+        found[key] = low + (exact - rank) * (high - low)
         key, at = _next_key(run, at, len(run), key)
     return found
 
@@ -198,30 +222,24 @@ def _ranked(
     run: Bytes, q: npt.NDArray[np.float64], least: int, keys: Ints, totals: Ints, bins: npt.NDArray[np.uint16]
 ) -> int:
     """Fill the first rows of keys, totals and bins as `Runs.ranked` gives them; their number."""
-    counts = np.zeros(1 << BIN_BITS, np.int64)
+    places, upto = np.empty(1 << BIN_BITS, np.int64), np.empty(1 << BIN_BITS, np.int64)
     row = 0
     key, at = _next_key(run, 0, len(run), -1)
     while key != NO_KEY:
-        at, low, high = _add_bins(run, at, counts, 1 << BIN_BITS, 0)
-        n = 0
-        for place in range(low, high):
-            n += counts[place]
-        here, upto = low, counts[low]
-        for i in range(len(q) if n >= least else 0):
-            rank = int((n - 1) * q[i])
-            while upto <= rank:
-                here += 1
-                upto += counts[here]
-            after, beyond = here, upto
-            while beyond <= min(rank + 1, n - 1):
-                after += 1
-                beyond += counts[after]
-            bins[row, i, 0], bins[row, i, 1] = here, after
-        if n >= least:
-            keys[row], totals[row] = key, n
+        n, at = _read_bins(run, at, places, upto)
+        total = upto[n - 1]
+        if total >= least:
+            here = 0
+            for i in range(len(q)):
+                rank = int((total - 1) * q[i])
+                while upto[here] <= rank:
+                    here += 1
+                after = here
+                while upto[after] <= min(rank + 1, total - 1):
+                    after += 1
+                bins[row, i, 0], bins[row, i, 1] = places[here], places[after]
+            keys[row], totals[row] = key, total
             row += 1
-        for place in range(low, high):
-            counts[place] = 0
         key, at = _next_key(run, at, len(run), key)
     return row
 

@@ -1,4 +1,4 @@
-"""Eight bytes at once, from any place of an array of bytes."""
+"""Words of 64 bits: eight bytes at once from any place of an array, and the lowest bit that is set."""
 
 from __future__ import annotations
 
@@ -24,7 +24,24 @@ def _load(typing_context: Any, data: Any, at: Any) -> Any:
     return types.uint64(data, types.int64), code
 
 
+def _count_zeros(typing_context: Any, word: Any) -> Any:
+    """The processor's own instruction for it."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), code
+
+
 _load_word: Any = intrinsic(_load)
+_trailing_zeros: Any = intrinsic(_count_zeros)
+
+
+@kernel
+def lowest_bit(word: np.uint64) -> int:
+    """Place of the lowest bit that is set, 0 … 63; the word is not 0."""
+    place: int = _trailing_zeros(np.uint64(word))
+    return place
 
 
 @kernel

@@ -47,13 +47,17 @@ def _fold(
     groups  int64[endpoints + 1], group of an endpoint code, of null at the end
     always  every request counts as completed
     """
+    hour, end = 0, np.int64(-(2**63))  # arrivals are in order, so that a division an hour will do
     for i in range(len(arrival)):
-        cell = cells[(clock_us + arrival[i]) // HOUR_US - first_hour, groups[endpoint[i]]]
+        if arrival[i] >= end:
+            hour = (clock_us + arrival[i]) // HOUR_US
+            end = (hour + 1) * HOUR_US - clock_us
+        done = always | (completed[i] != schema.NULL_INT64)
+        cell = cells[hour - first_hour, groups[endpoint[i]]]
         cell[0] += 1
-        if always or completed[i] != schema.NULL_INT64:
-            cell[1] += 1
-            cell[2] += it[i] if it[i] != schema.NULL_INT32 else 0
-            cell[3] += ot[i] if ot[i] != schema.NULL_INT32 else 0
+        cell[1] += done
+        cell[2] += it[i] if done & (it[i] != schema.NULL_INT32) else 0
+        cell[3] += ot[i] if done & (ot[i] != schema.NULL_INT32) else 0
 
 
 @dataclass

@@ -22,49 +22,58 @@ FINE = 5  # log bins of 100 a decade in one of 20
 WIDE_BINS = (LOG_BINS - 1) // FINE
 TOGETHER = LOG_BINS // WIDE_BINS  # bins of the previous gap that share a key of the counts
 GROUPS = WIDE_BINS // TOGETHER  # keys of a model
-FIRST, LAST, FIRST_BIN, LAST_BIN, GAPS, SUM = range(6)  # of `facts`; -1: none, in the first four
-HOUR_REQUESTS, HOUR_GAPS, HOUR_SUM = range(6, 9)
+# of `facts`: first what every row changes, then what is final; -1: none, in the first two of each
+LAST, LAST_BIN, HOUR_REQUESTS, HOUR_GAPS, HOUR_SUM = range(5)
+FIRST, FIRST_BIN, GAPS, SUM = range(5, 9)  # gaps of the open hour are not in the last two, but in those above
 FACTS = 9
-HIGH, LOW, HOUR_SQUARES = range(3)  # of `squares`
+HOUR_SQUARES, HIGH, LOW = range(3)  # of `squares`
 SQUARES = 3
 assert BINS_A_DECADE == 20 * FINE
+WIDE = ((np.arange(LOG_BINS) - 1) // FINE).astype(np.int16)  # bin of 20 a decade of a log bin
 
 
 @kernel
-def _square(squares: Words, model: int, gap: int) -> None:
-    """Add the square of a gap to the two words of its model."""
+def _add_squares(squares: Words, model: int, high: np.uint64, low: np.uint64) -> None:
+    """Add a number of two words to those of a model."""
+    total = squares[model, LOW] + low
+    squares[model, HIGH] += high + np.uint64(total < low)
+    squares[model, LOW] = total
+
+
+@kernel
+def _final_gap(facts: Ints, squares: Words, model: int, gap: int) -> None:
+    """Count a gap that lies in no hour."""
+    facts[model, GAPS] += 1
+    facts[model, SUM] += gap
     a, b = np.uint64(gap) >> np.uint64(32), np.uint64(gap) & np.uint64(0xFFFFFFFF)
     cross = a * b  # counts twice, at 2^32
-    low = squares[model, LOW] + b * b
-    high = squares[model, HIGH] + a * a + (cross >> np.uint64(31)) + np.uint64(low < b * b)
-    shifted = (cross & np.uint64(0x7FFFFFFF)) << np.uint64(33)
-    squares[model, LOW] = low + shifted
-    squares[model, HIGH] = high + np.uint64(low + shifted < shifted)
+    high, low = a * a + (cross >> np.uint64(31)), (cross & np.uint64(0x7FFFFFFF)) << np.uint64(33)
+    _add_squares(squares, model, high, low)
+    _add_squares(squares, model, np.uint64(0), b * b)
 
 
 @kernel
 def _note(keys: npt.NDArray[np.int32], bins: Ints, at: int, model: int, previous: int, place: int) -> None:
     """Write down a gap of bin `place` after one of bin `previous` (20 a decade; below 0: none)."""
     if previous >= 0:
-        keys[at] = model * GROUPS + previous // TOGETHER
-        bins[at] = previous % TOGETHER * WIDE_BINS + place
+        group = np.uint64(previous) // np.uint64(TOGETHER)
+        keys[at] = model * GROUPS + np.int64(group)
+        bins[at] = (previous - np.int64(group) * TOGETHER) * WIDE_BINS + place
 
 
 @kernel
 def _gap(facts: Ints, squares: Words, model: int, gap: int, in_hour: bool) -> int:
     """Count a gap above 0 that follows all those of its model so far: bin of the one before, or -1."""
-    facts[model, GAPS] += 1
-    facts[model, SUM] += gap
-    _square(squares, model, gap)
-    previous = facts[model, LAST_BIN]
-    place = (log_bin(gap / US_PER_S) - 1) // FINE
-    facts[model, LAST_BIN] = place
-    if previous < 0:
-        facts[model, FIRST_BIN] = place
     if in_hour:
         facts[model, HOUR_GAPS] += 1
         facts[model, HOUR_SUM] += gap
         squares[model, HOUR_SQUARES] += np.uint64(gap) * np.uint64(gap)
+    else:
+        _final_gap(facts, squares, model, gap)
+    previous = facts[model, LAST_BIN]
+    facts[model, LAST_BIN] = WIDE[log_bin(gap / US_PER_S)]
+    if previous < 0:
+        facts[model, FIRST_BIN] = facts[model, LAST_BIN]
     return int(previous)
 
 
@@ -72,6 +81,7 @@ def _gap(facts: Ints, squares: Words, model: int, gap: int, in_hour: bool) -> in
 def fold(
     facts: Ints,
     squares: Words,
+    opened: npt.NDArray[np.uint8],
     cells: Cells,
     used: int,
     hour: int,
@@ -86,6 +96,7 @@ def fold(
 
     facts    int64[models, FACTS], modified: arrivals and gaps in microseconds
     squares  uint64[models, SQUARES], modified
+    opened   uint8[models], 1 where the open hour has requests; modified
     cells    finished hours, the first `used`; modified
     hour     the open hour, whose cells are in facts and squares; -1 before the first row
     keys     int32[rows], -1 before; modified: where a row ends a gap that has one before it,
@@ -97,7 +108,7 @@ def fold(
         if start >= end or hour < 0:
             if used + len(facts) > len(cells.hour):
                 return row, used, hour
-            used = finish(facts, squares, cells, used, hour)
+            used = finish(facts, squares, opened, cells, used, hour)
             hour = (clock_us + start) // HOUR_US
             end = (hour + 1) * HOUR_US - clock_us
         at = int(model[row])
@@ -110,15 +121,18 @@ def fold(
                 _note(keys, bins, row, at, previous, facts[at, LAST_BIN])
             facts[at, LAST] = start
             facts[at, HOUR_REQUESTS] += 1
+            opened[at] = 1
         row += 1
     return row, used, hour
 
 
 @kernel
-def finish(facts: Ints, squares: Words, cells: Cells, used: int, hour: int) -> int:
+def finish(
+    facts: Ints, squares: Words, opened: npt.NDArray[np.uint8], cells: Cells, used: int, hour: int
+) -> int:
     """Move the open hour to cells (modified), which have room: cells used."""
     for model in range(len(facts)):
-        if facts[model, HOUR_REQUESTS] > 0:
+        if opened[model]:
             cells.hour[used] = hour
             cells.model[used] = model
             cells.requests[used] = facts[model, HOUR_REQUESTS]
@@ -126,20 +140,29 @@ def finish(facts: Ints, squares: Words, cells: Cells, used: int, hour: int) -> i
             cells.sums[used] = facts[model, HOUR_SUM]
             cells.squares[used] = squares[model, HOUR_SQUARES]
             used += 1
+            facts[model, GAPS] += facts[model, HOUR_GAPS]
+            facts[model, SUM] += facts[model, HOUR_SUM]
+            _add_squares(squares, model, np.uint64(0), squares[model, HOUR_SQUARES])
             facts[model, HOUR_REQUESTS : HOUR_SUM + 1] = 0
             squares[model, HOUR_SQUARES] = 0
+            opened[model] = 0
     return used
 
 
 @kernel
-def reopen(facts: Ints, squares: Words, cells: Cells) -> None:
-    """Add finished cells of the open hour to it."""
+def reopen(facts: Ints, squares: Words, opened: npt.NDArray[np.uint8], cells: Cells) -> None:
+    """Add finished cells of the open hour to it; what they hold is final no more."""
     for at in range(len(cells.hour)):
         model = cells.model[at]
+        opened[model] = 1
         facts[model, HOUR_REQUESTS] += cells.requests[at]
         facts[model, HOUR_GAPS] += cells.gaps[at]
         facts[model, HOUR_SUM] += cells.sums[at]
         squares[model, HOUR_SQUARES] += cells.squares[at]
+        facts[model, GAPS] -= cells.gaps[at]
+        facts[model, SUM] -= cells.sums[at]
+        squares[model, HIGH] -= np.uint64(squares[model, LOW] < cells.squares[at])
+        squares[model, LOW] -= cells.squares[at]
 
 
 @kernel
@@ -177,9 +200,7 @@ def stitch(
         facts[model, LAST] = later[model, LAST]
         facts[model, GAPS] += later[model, GAPS]
         facts[model, SUM] += later[model, SUM]
-        low = squares[model, LOW] + later_squares[model, LOW]
-        squares[model, HIGH] += later_squares[model, HIGH] + np.uint64(low < later_squares[model, LOW])
-        squares[model, LOW] = low
+        _add_squares(squares, model, later_squares[model, HIGH], later_squares[model, LOW])
 
 
 @kernel

@@ -21,11 +21,15 @@ from servescope.views.model_gap_fold import (
     FACTS,
     FINE,
     FIRST,
+    FIRST_BIN,
     GAPS,
     GROUPS,
     HIGH,
     HOUR_REQUESTS,
     HOUR_SQUARES,
+    HOUR_SUM,
+    LAST,
+    LAST_BIN,
     LOW,
     SQUARES,
     SUM,
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("arrival_us", "model")
 STAGED_CELLS = 1 << 16
+HOURS = slice(HOUR_REQUESTS, HOUR_SUM + 1)
 WINDOW_CELLS = 1 << 20
 LEAST_GAPS = 5  # of an hour, for a coefficient of variation
 GAP_DOC = (
@@ -66,7 +71,7 @@ HOUR_DOC = (
 
 @dataclass
 class ModelGaps:
-    """facts, squares: see `model_gap_fold.fold`; the open hour is in them, finished ones in cells.
+    """facts, squares, opened: see `model_gap_fold.fold`; the open hour is in them, finished ones in cells.
 
     previous  counts by model and bins of two gaps
     hour      the open hour, -1 before the first row
@@ -77,6 +82,7 @@ class ModelGaps:
     context: Context
     facts: Ints = field(init=False)
     squares: Words = field(init=False)
+    opened: npt.NDArray[np.uint8] = field(init=False)
     staged: Cells = field(init=False)
     previous: Runs = field(default_factory=Runs)
     hour: int = -1
@@ -85,8 +91,9 @@ class ModelGaps:
 
     def __post_init__(self) -> None:
         models = len(self.context.texts["model"])
-        self.facts = np.full((models, FACTS), -1, np.int64)
-        self.facts[:, GAPS:] = 0
+        self.facts = np.zeros((models, FACTS), np.int64)
+        self.facts[:, [LAST, LAST_BIN, FIRST, FIRST_BIN]] = -1
+        self.opened = np.zeros(models, np.uint8)
         self.squares = np.zeros((models, SQUARES), np.uint64)
         self.staged = new_cells(max(models, STAGED_CELLS))
 
@@ -102,7 +109,7 @@ class ModelGaps:
         row = 0
         while row < batch.rows:
             row, self.used, self.hour = fold(
-                self.facts, self.squares, self.staged, self.used, self.hour,
+                self.facts, self.squares, self.opened, self.staged, self.used, self.hour,
                 self.context.meta.origin.clock_us, model, arrival, keys, bins, row,
             )  # fmt: skip
             if row < batch.rows:
@@ -122,17 +129,17 @@ class ModelGaps:
         later._unstage()
         self._stitch(later)
         border = self._border(later)
-        reopen(self.facts, self.squares, border)
-        hours = slice(HOUR_REQUESTS, FACTS)
+        reopen(self.facts, self.squares, self.opened, border)
         if later.hour > self.hour:
             if self.hour >= 0:
                 self._unstage()
-                self.used = finish(self.facts, self.squares, self.staged, 0, self.hour)
+                self.used = finish(self.facts, self.squares, self.opened, self.staged, 0, self.hour)
                 self._unstage()
             self.done += later.done
             self.hour = later.hour
-        self.facts[:, hours] += later.facts[:, hours]
+        self.facts[:, HOURS] += later.facts[:, HOURS]
         self.squares[:, HOUR_SQUARES] += later.squares[:, HOUR_SQUARES]
+        self.opened |= later.opened
 
     def _border(self, later: ModelGaps) -> Cells:
         """Take the finished cells of our open hour out of the later slice."""
@@ -155,23 +162,27 @@ class ModelGaps:
 
     def tables(self) -> list[Table]:
         """`model_gap`, by model; `model_gap_pair`, by model and bins; `model_hour`, by hour and model."""
-        return [self._gaps(), self._pairs(), self._hours()]
+        facts, squares, rest = self.facts.copy(), self.squares.copy(), new_cells(len(self.facts))
+        count = 0
+        if self.hour >= 0:
+            count = finish(facts, squares, self.opened.copy(), rest, 0, self.hour)
+        return [self._gaps(facts, squares), self._pairs(), self._hours(cut(rest, 0, count))]
 
-    def _gaps(self) -> Table:
-        models = np.flatnonzero(self.facts[:, FIRST] >= 0)
+    def _gaps(self, facts: Ints, squares: Words) -> Table:
+        models = np.flatnonzero(facts[:, FIRST] >= 0)
         means: list[float | None] = []
         spreads: list[float | None] = []
         for n, total, words in zip(
-            self.facts[models, GAPS].tolist(),
-            self.facts[models, SUM].tolist(),
-            self.squares[models][:, [HIGH, LOW]],
+            facts[models, GAPS].tolist(),
+            facts[models, SUM].tolist(),
+            squares[models][:, [HIGH, LOW]],
             strict=True,
         ):
             means.append(total / (n * 10**6) if n else None)
             spreads.append((n * as_int(words) - total * total) / (n * 10**12) if n else None)
         columns = {
             "model": category(models, self.context.texts["model"]),
-            "n_gaps": (pa.int64(), self.facts[models, GAPS]),
+            "n_gaps": (pa.int64(), facts[models, GAPS]),
             "gap_mean": (pa.float64(), means),
             "gap_M2": (pa.float64(), spreads),
         }
@@ -197,12 +208,8 @@ class ModelGaps:
         }
         return table("model_gap_pair", columns, PAIR_DOC).data
 
-    def _hours(self) -> Table:
-        rest = new_cells(len(self.facts))
-        count = 0
-        if self.hour >= 0:
-            count = finish(self.facts.copy(), self.squares.copy(), rest, 0, self.hour)
-        parts = chain(map(decoded, self.done), [cut(self.staged, 0, self.used), cut(rest, 0, count)])
+    def _hours(self, rest: Cells) -> Table:
+        parts = chain(map(decoded, self.done), [cut(self.staged, 0, self.used), rest])
         rows = [self._rows(cells) for cells in windows(parts, WINDOW_CELLS)]
         return Table("model_hour", pa.concat_tables(rows), HOUR_DOC)
 

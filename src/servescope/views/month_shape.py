@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from servescope.kernels.histogram import LOG_BINS, filled, log_bin
+from servescope.kernels.histogram import LOG_BINS, filled
 from servescope.kernels.jit import kernel
 from servescope.tables import table
 from servescope.views.clock import month_runs
-from servescope.views.sketch import TIMES, Context, View, held, int32, int64
+from servescope.views.derived import token_bins
+from servescope.views.sketch import TIMES, Context, View, held, int64
 
 if TYPE_CHECKING:
     from servescope.result import Table
@@ -30,16 +31,16 @@ DOC = (
 @kernel
 def _fold(
     page: npt.NDArray[np.int64],
-    it: npt.NDArray[np.int32],
-    ot: npt.NDArray[np.int32],
+    it: npt.NDArray[np.int16],
+    ot: npt.NDArray[np.int16],
     has_it: bool,
     has_ot: bool,
 ) -> None:
-    """Count the rows of one month in page, int64[2, LOG_BINS], modified."""
+    """Count the rows of one month, given by their bins, in page, int64[2, LOG_BINS], modified."""
     for i in range(len(it)):
-        if (not has_it or it[i] > 0) and (not has_ot or ot[i] > 0):
-            page[0, log_bin(float(it[i]))] += 1
-            page[1, log_bin(float(ot[i]))] += 1
+        both = ((not has_it) | (it[i] > 0)) & ((not has_ot) | (ot[i] > 0))
+        page[0, it[i]] += both
+        page[1, ot[i]] += both
 
 
 @dataclass
@@ -57,7 +58,7 @@ class MonthShape:
     def update(self, batch: Batch) -> None:
         """Fold in the next rows."""
         clock = int64(batch, "arrival_us") + self.context.meta.origin.clock_us
-        it, ot = int32(batch, "input_tokens"), int32(batch, "output_tokens")
+        it, ot = token_bins(batch, "input_tokens"), token_bins(batch, "output_tokens")
         has = [self.context.has(name) for name in COLUMNS[1:]]
         for month, low, high in month_runs(clock):
             page = self.pages.setdefault(month, np.zeros((2, LOG_BINS), np.int64))
