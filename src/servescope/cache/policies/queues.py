@@ -1,4 +1,4 @@
-"""Rings of cached blocks, in which a policy passes over blocks that may not go: held, or with cached children.
+"""Rings of cached blocks, in which a policy passes over what may not go: held, or with cached children.
 
 Shared by SIEVE and S3-FIFO over prefix blocks. New blocks of a prompt enter from the last to the first, so
 that in a ring a child is older than its parent.

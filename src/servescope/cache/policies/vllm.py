@@ -149,9 +149,9 @@ def _let_go(state: State, prompts: Prompts, request: int) -> None:
             _name(state, slot, prompts.answer_nodes[first + number])
         _free(state, slot)
         slot = state.extra_next[slot]
-    if partial and answers > 0 and state.held[request] == high - low:  # the answer filled the last block
-        if state.slot_of[prompts.answer_nodes[first]] < 0:
-            _name(state, state.slot_at[high - 1], prompts.answer_nodes[first])
+    filled = partial and answers > 0 and state.held[request] == high - low  # the answer filled the last block
+    if filled and state.slot_of[prompts.answer_nodes[first]] < 0:
+        _name(state, state.slot_at[high - 1], prompts.answer_nodes[first])
     for place in range(low + state.held[request] - 1, low - 1, -1):
         _free(state, state.slot_at[place])
 
