@@ -264,6 +264,8 @@ def sessions(
     *,
     out: PathLike | None = None,
     against: str | None = None,
+    look_backs: Sequence[int] = (),
+    users: Sequence[int] = (),
     threads: int | None = None,
     engine: str = "local",
     address: str | None = None,
@@ -273,12 +275,14 @@ def sessions(
     """Sessions: stated ones as they are, or rebuilt from users, models, lengths and order.
 
     out       canonical Parquet of all requests with session_id, turn, parent_id and prefix_tokens
-    against   "stated" or "blocks": also measure the rule against sessions that are known
+    against   "stated" or "blocks": also measure the rule against sessions that are known, for each of
+              `look_backs` too, and with these sessions dealt at random to so many `users`
     threads   None = one a core; engine, address, progress as in `views`
     options   fields of `servescope.sessions.links.SessionOptions`: rule, look_back, …
 
     Tables: summary, session_rows, session_turns, prompt_growth, think_time, link_ambiguity, limits.
     """
+    from servescope.sessions.accuracy import measured
     from servescope.sessions.find import find_sessions
     from servescope.sessions.links import SessionOptions
     from servescope.sessions.reconstruct import Running
@@ -290,11 +294,8 @@ def sessions(
     running = Running(threads, engine, address, target and target.parent, progress)
     whole = trace_of(trace)
     tables, notes = find_sessions(whole, chosen, running, out=target)
-    if against is not None:
-        from servescope.sessions.accuracy import accuracy, accuracy_notes
-
-        tables += accuracy(whole, chosen, truth=against)
-        notes += accuracy_notes(whole, truth=against)
+    more = measured(whole, chosen, truth=against, look_backs=look_backs, users=users)
+    tables, notes = tables + more[0], notes + more[1]
     if out is not None:
         write_rejects(whole.rejects, out)
     shown = {name: value for name, value in vars(chosen).items() if value not in (None, False)}

@@ -57,6 +57,7 @@ def measure(rows: list[Row], rule: list[Link], truth: list[Link]) -> dict[str, A
                 if history < texts[2] and alike and parent not in grown:
                     grown.add(parent)
         counts["requests"] += 1
+        counts["input_tokens"] += row["input_tokens"] or 0
         counts["links_true"] += parent >= 0
         counts["links_rule"] += chosen >= 0
         counts["links_right"] += parent >= 0 and parent == chosen

@@ -9,6 +9,7 @@ import typer
 
 from servescope.cli.options import Json, Reading, Traces, day_window, with_reading
 from servescope.cli.show import progress_bars, show
+from servescope.errors import UsageError
 
 
 @with_reading
@@ -45,6 +46,15 @@ def sessions(
         Literal["stated", "blocks"] | None,
         typer.Option(help="Measure the rule against sessions that are stated, or known from block ids."),
     ] = None,
+    look_backs: Annotated[
+        str | None, typer.Option(metavar="K,K…", help="With --against: measure these look-backs, too.")
+    ] = None,
+    users: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N,N…", help="With --against: also deal the known sessions to N users at random."
+        ),
+    ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads; one a core if left out.")] = None,
     engine: Annotated[
         str, typer.Option(metavar="NAME", help="local: threads. ray: tasks of a Ray cluster (extra ray).")
@@ -68,6 +78,8 @@ def sessions(
             partial(api.read, *traces, progress=bar("reading"), **reading),
             out=out,
             against=against,
+            look_backs=counts(look_backs, "--look-backs"),
+            users=counts(users, "--users"),
             rule=rule,
             look_back=look_back,
             parent_completed=parent_completed,
@@ -81,6 +93,20 @@ def sessions(
             progress=bar("linking"),
         )
     show(result, json=json)
+
+
+def counts(text: str | None, option: str) -> tuple[int, ...]:
+    """Whole numbers between commas. Raises UsageError for anything else.
+
+    >>> counts("1,10", "--users")
+    (1, 10)
+    """
+    try:
+        return tuple(int(part) for part in text.split(",")) if text else ()
+    except ValueError:
+        raise UsageError(
+            f'{option} takes whole numbers between commas, not "{text}". Example: {option} 1,10,50.'
+        ) from None
 
 
 COMMANDS = (sessions,)

@@ -59,7 +59,7 @@ BY = DEFINED + (
 LOOK_BACK = DEFINED + "One row a look-back."
 USERS = DEFINED + "True sessions are dealt at random to so many users; one row for these and a look-back."
 COUNTED = ("requests", "links_true", "links_rule", "links_right")
-TOKENS = ("reuse_tokens_true", "reuse_tokens_rule")
+TOKENS = ("input_tokens", "reuse_tokens_true", "reuse_tokens_rule")
 LINKS: dict[str, pa.DataType] = {
     **dict.fromkeys(COUNTED, I64),
     "precision": F64,
@@ -188,6 +188,29 @@ def accuracy(
             rows += [(count, *_row(_measured(dealt, one, known), one)) for one in several]
         tables.append(stacked("accuracy_users", {"users": I64, **_row_schema()}, rows, USERS))
     return tables
+
+
+def measured(
+    trace: Trace,
+    options: SessionOptions,
+    *,
+    truth: str | None,
+    look_backs: Sequence[int] = (),
+    users: Sequence[int] = (),
+) -> tuple[list[Table], list[str]]:
+    """`accuracy` and `accuracy_notes`, nothing without a truth.
+
+    Raises UsageError for numbers that are not at least 1, or where they are given without a truth.
+    """
+    for name, counts in (("--look-backs", look_backs), ("--users", users)):
+        if counts and truth is None:
+            raise UsageError(f"{name} belongs to --against stated or --against blocks; give one of them.")
+        if any(count < 1 for count in counts):
+            raise UsageError(f"{name} holds {min(counts)}; give numbers of at least 1.")
+    if truth is None:
+        return [], []
+    tables = accuracy(trace, options, truth=truth, look_backs=look_backs, users=users)
+    return tables, accuracy_notes(trace, truth=truth)
 
 
 def accuracy_notes(trace: Trace, *, truth: str = "stated") -> list[str]:

@@ -108,6 +108,7 @@ class Compared:
     rows         int64[n], their `request_id`s
     true_parent, rule_parent    int64[n], -1 for none; a true parent that takes no part is none
     true_session, rule_session  int64[n]
+    tokens       int64[n], input tokens, 0 where they are unknown
     true_reuse, rule_reuse      int64[n], tokens of the history that a cache of sessions would save
     right        bool[n], a true link that the rule found
     findable     bool[n], the first true link of its parent in which the prompt grows, of one user, model
@@ -123,6 +124,7 @@ class Compared:
     rule_parent: Ints
     true_session: Ints
     rule_session: Ints
+    tokens: Ints
     true_reuse: Ints
     rule_reuse: Ints
     right: Flags
@@ -159,7 +161,8 @@ def compare(rule: Links, truth: Links, facts: Facts) -> Compared:
     chosen = rule.parent[rows]
     same = (chosen >= 0) & part[chosen] & (truth.session[chosen] == truth.session[rows])
     return Compared(
-        rows, parent, chosen, truth.session[rows], rule.session[rows], reuse, rule.prefix_tokens[rows],
+        rows, parent, chosen, truth.session[rows], rule.session[rows],
+        np.maximum(facts.tokens_in[rows], 0), reuse, rule.prefix_tokens[rows],
         inside & (chosen == parent), findable, same, truth.turn[rows].astype(np.int64), gap,
         _active(truth.session[rows], facts.pair[rows], facts.pairs), distance, outside,
     )  # fmt: skip
@@ -187,6 +190,7 @@ def link_counts(found: Compared, chosen: Flags | slice = slice(None)) -> dict[st
         "links_right": right,
         "precision": ratio(right, rule),
         "recall": ratio(right, true),
+        "input_tokens": int(found.tokens[chosen].sum()),
         "reuse_tokens_true": whole,
         "reuse_tokens_rule": said,
         "reuse_token_error": ratio(int(np.abs(claimed - reuse).sum()), whole),
