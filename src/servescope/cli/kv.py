@@ -26,7 +26,7 @@ def kv(
     ] = None,
     tensor_parallel: Annotated[int, typer.Option(min=1, help="Ranks of one replica.")] = 1,
     tokens: Annotated[
-        list[int] | None, typer.Option(min=0, help="Length of a sequence in tokens; repeatable.")
+        list[int] | None, typer.Option(min=0, metavar="N", help="Length of a sequence in tokens; repeatable.")
     ] = None,
     bandwidth: Annotated[
         str | None, typer.Option(metavar="SPEED", help="Time to move sequences: 10GB/s, 900MiB/s.")
