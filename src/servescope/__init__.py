@@ -24,7 +24,9 @@ __all__ = [
     "read",
     "report",
     "report_from",
+    "reproduce",
     "sessions",
+    "simulate_cache",
     "views",
 ]
 
@@ -41,7 +43,9 @@ if TYPE_CHECKING:
         read,
         report,
         report_from,
+        reproduce,
         sessions,
+        simulate_cache,
         views,
     )
 

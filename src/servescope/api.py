@@ -10,24 +10,22 @@ import os
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-import pyarrow as pa
-
 from servescope.errors import UsageError
-from servescope.files import PathLike, atomic, refuse_target, write_atomic
+from servescope.files import PathLike, atomic, refuse_target
 from servescope.formats.format import ReadOptions
 from servescope.formats.read import read_trace
 from servescope.ledger import Ledger
 from servescope.opening import TraceLike, in_order, pool_result, read_all, trace_of
 from servescope.provenance import document_of, result_of, written_result
 from servescope.rejects import without_values, write_rejects
-from servescope.result import Result, Table, write_tables
+from servescope.result import Result, write_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from servescope.trace import Trace
 
@@ -36,7 +34,6 @@ SAMPLE = Path(__file__).resolve().parent / "data" / "sample.jsonl.zst"
 DEMO_FOLDER = "servescope-demo"
 Progress = Callable[[int, int], None]
 WINDOWS_S = (10, 300)
-RUNNING = ("threads", "engine", "address", "folder", "resume", "progress")  # how a scan runs
 REPORT_ENTRIES = ("report.html", "report.json", "tables", "figures", "rows", "state")
 
 
@@ -204,6 +201,7 @@ def views(
     """
     from servescope.report.study.compare import compared_tables
     from servescope.views.presets import settled
+    from servescope.views.run import view_tables
 
     if out is None and (rows or resume or address):
         raise UsageError("row slices, --resume and --address need a folder; name one with -o DIR.")
@@ -215,10 +213,11 @@ def views(
     compared_tables((), compare)  # an unknown name is refused before the scan
     state = None if out is None else Path(out) / "state"
     options, named, said = settled(whole, chosen)
-    options |= dict(zip(RUNNING, (threads, engine, address, state, resume, progress), strict=True))
+    options |= {"threads": threads, "engine": engine, "address": address}
+    options |= {"folder": state, "resume": resume, "progress": progress}
     with nullcontext(None) if out is None else atomic(out) as part:
         options["rows"] = part if rows else None
-        tables, notes, timing = _run_views(whole, view, options)
+        tables, notes, timing = view_tables(whole, view, options)
         tables += compared_tables(tables, compare)
         result = result_of("views", whole, tables, notes=[*said, *notes], view=list(view), **named)
         if part is not None and state is not None:
@@ -236,10 +235,13 @@ def report(trace: TraceLike, *, out: PathLike, figures: bool = True, **options: 
     figures  whether to draw figures/*.svg and *.pdf beside the page
     options  threads, windows_s, highlights, lb_models, preset, compare, …, progress as in `views`
     """
-    from servescope.report.page import render
+    from servescope.report.page import write_page
     from servescope.report.study.compare import compared_tables
+    from servescope.sessions.find import with_rebuilt
+    from servescope.sessions.reconstruct import Running
     from servescope.sessions.stated import stated_sessions
     from servescope.views.presets import settled
+    from servescope.views.run import view_tables
 
     refuse_target(out, folder=True, own=REPORT_ENTRIES)
     whole = trace_of(trace)
@@ -248,13 +250,13 @@ def report(trace: TraceLike, *, out: PathLike, figures: bool = True, **options: 
     options, named, said = settled(whole, options)
     with atomic(out) as part:
         options = {**options, "rows": part if options.get("rows") else None}
-        tables, notes, _ = _run_views(whole, (), options)
+        tables, notes, _ = view_tables(whole, (), options)
         sessions, session_notes = stated_sessions(whole)
-        tables += [*sessions, *compared_tables(tables, compare)]
-        result = result_of("report", whole, tables, notes=[*said, *notes, *session_notes], **named)
-        write_tables(result.tables, part / "tables")
-        write_atomic(part / "report.json", msgspec.json.encode(document_of(result, whole)))
-        render(part, figures=figures)
+        tables, rebuilt_notes = with_rebuilt([*tables, *sessions], whole, Running(options.get("threads")))
+        tables += compared_tables(tables, compare)
+        notes += [*session_notes, *rebuilt_notes]
+        result = result_of("report", whole, tables, notes=[*said, *notes], **named)
+        write_page(result.tables, document_of(result, whole), part, figures=figures)
     write_rejects(whole.rejects, out)
     return result
 
@@ -317,6 +319,33 @@ def report_from(folder: PathLike, *, figures: bool = True, compare: str | None =
     return Result("report", made["inputs"], Ledger(**made["ledger"]), made["notes"], dict(saved.tables))
 
 
+def simulate_cache(
+    trace: TraceLike, *, out: PathLike | None = None, figures: bool = True, **options: Any
+) -> Result:
+    """Replay the trace on caches, every policy at every capacity: table `cache`, and those about it.
+
+    out      folder for tables, figures and a page of their own; None writes nothing
+    options  policy="lru,s3fifo", capacity="1%,64GiB", credit, warmup, model, rule, … (the fields of
+             `servescope.cache.options.CacheOptions` and `SessionOptions`); threads, engine, address, progress
+    """
+    from servescope.cache.result import asked, cache_result
+
+    return _with_page(trace, out, figures, partial(cache_result, **asked(options)))
+
+
+def reproduce(
+    trace: TraceLike, *, study: str, out: PathLike | None = None, figures: bool = True, **options: Any
+) -> Result:
+    """A study's sweep of caches on this trace, every published row beside ours: table `reproduce`.
+
+    study         its name, "chutes"
+    out, options  as in `simulate_cache`; what is left out is chosen as in the study
+    """
+    from servescope.cache.result import asked, reproduce_result
+
+    return _with_page(trace, out, figures, partial(reproduce_result, **asked({**options, "preset": study})))
+
+
 def demo(*, out: PathLike = DEMO_FOLDER, **options: Any) -> Result:
     """`report` on the sample that ships in the package."""
     return report(SAMPLE, out=out, **options)
@@ -343,31 +372,22 @@ def kv_size(model: str, **options: Any) -> Result:
     return size_result(model, **options)
 
 
-def _run_views(
-    trace: Trace, names: Sequence[str], options: Mapping[str, Any]
-) -> tuple[list[Table], list[str], Table]:
-    """Tables and notes of the views, and the scan's timing, which differs from run to run.
+def _with_page(
+    trace: TraceLike, out: PathLike | None, figures: bool, work: Callable[[Trace], Result]
+) -> Result:
+    """What `work` finds in the trace; written to the folder `out` with a page, if one is named."""
+    from servescope.report.page import write_page
 
-    options  of the run (`RUNNING`), fields of `ViewOptions`; rows: the folder in which to write row slices
-    """
-    from servescope.views.raster_rows import write_raster_rows
-    from servescope.views.scan import run_views
-    from servescope.views.sketch import ViewOptions
-
-    running = {name: options[name] for name in RUNNING if name in options}
-    shape = {name: value for name, value in options.items() if name not in (*RUNNING, "rows")}
-    fields: dict[str, Any] = {name: tuple(value) for name, value in shape.items() if value is not None}
-    chosen = ViewOptions(**fields)
-    folder = options.get("rows")
-    if folder is not None:
-        chosen = replace(chosen, rows=str((folder / "rows").absolute()))
-    tables, notes, timing = run_views(trace, list(names) or None, options=chosen, **running)
-    if folder is not None:
-        notes += write_raster_rows(trace, tables, chosen, folder / "tables")
-        if not (folder / "rows").exists():
-            notes.append("lb_rows is not written: the balance tables are not made, or hold no request")
-    doc = "How fast the scan ran: rows, seconds, rows per second, peak memory of the process in bytes."
-    return tables, notes, Table("timing", pa.Table.from_pylist([timing]), doc)
+    if out is not None:
+        refuse_target(out, folder=True, own=REPORT_ENTRIES)
+    whole = trace_of(trace)
+    with nullcontext(None) if out is None else atomic(out) as part:
+        result = work(whole)
+        if part is not None:
+            write_page(result.tables, document_of(result, whole), part, figures=figures)
+    if out is not None:
+        write_rejects(whole.rejects, out)
+    return result
 
 
 def _write_views(result: Result, trace: Trace, folder: Path, figures: bool) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from servescope.cli import compose, inspect, kv, sessions, store
+from servescope.cli import cache, compose, inspect, kv, sessions, store
 from servescope.errors import ServescopeError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Study a trace": (*compose.COMMANDS, *sessions.COMMANDS),
+    "Study a trace": (*compose.COMMANDS, *sessions.COMMANDS, *cache.COMMANDS),
     "Look at a trace": inspect.COMMANDS,
     "Write a trace": store.COMMANDS,
     "Size a memory": kv.COMMANDS,

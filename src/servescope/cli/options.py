@@ -118,20 +118,33 @@ def day_window(text: str | None, option: str) -> tuple[float, float] | None:
 
 
 def with_reading(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the shared reading options, handed over as its one argument `reading`.
+    """Give a command the shared reading options, handed over as its one argument `reading`."""
+    return with_options("reading", reading_options)(command)
+
+
+def with_options(
+    argument: str, gather: Callable[..., dict[str, Any]]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of `gather`, handed over as its one argument of that name.
 
     Typer builds options from the signature, so the wrapper shows the command's parameters
-    followed by those of `reading_options`.
+    followed by those of `gather`.
     """
+    return functools.partial(_wrapped, argument=argument, gather=gather)
+
+
+def _wrapped(
+    command: Callable[..., None], *, argument: str, gather: Callable[..., dict[str, Any]]
+) -> Callable[..., None]:
     hints = get_type_hints(command, include_extras=True)
-    shared = get_type_hints(reading_options, include_extras=True)
-    own = {n: p for n, p in inspect.signature(command).parameters.items() if n != "reading"}
-    options = inspect.signature(reading_options).parameters
+    shared = get_type_hints(gather, include_extras=True)
+    own = {n: p for n, p in inspect.signature(command).parameters.items() if n != argument}
+    options = inspect.signature(gather).parameters
 
     @functools.wraps(command)
     def wrapper(**given: Any) -> None:
         chosen = {name: given.pop(name) for name in options if name not in own}
-        command(**given, reading=reading_options(**chosen))
+        command(**given, **{argument: gather(**chosen)})
 
     parameters = [p.replace(annotation=hints[n], kind=p.KEYWORD_ONLY) for n, p in own.items()]
     parameters += [p.replace(annotation=shared[n]) for n, p in options.items() if n not in own]

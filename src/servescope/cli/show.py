@@ -60,16 +60,21 @@ def show(result: Result, *, json: bool, shown_rows: int = SHOWN_ROWS) -> None:
         sys.stdout.buffer.write(result.to_json() + b"\n")
         return
     width = shutil.get_terminal_size().columns
-    if "format" in result.inputs:  # a result of a trace; the catalogue of models has none
-        _print_wrapped(result.ledger.summary(), width)
-        _print_wrapped(f"read as {result.inputs['format']}: {'; '.join(result.inputs['decisions'])}", width)
-    for note in result.notes:
-        _print_wrapped(f"note: {note}", width)
+    print_notes(result, width)
     for table in result.tables.values():
         if table.name == "rejects":
             _print_rejects(table, width)
         elif table.data.num_rows:
             _print_table(table, width, shown_rows)
+
+
+def print_notes(result: Result, width: int) -> None:
+    """Print the ledger, how the trace was read, and every note."""
+    if "format" in result.inputs:  # a result of a trace; the catalogue of models has none
+        print_wrapped(result.ledger.summary(), width)
+        print_wrapped(f"read as {result.inputs['format']}: {'; '.join(result.inputs['decisions'])}", width)
+    for note in result.notes:
+        print_wrapped(f"note: {note}", width)
 
 
 def show_report(result: Result, folder: str, *, json: bool) -> None:
@@ -82,14 +87,15 @@ def show_report(result: Result, folder: str, *, json: bool) -> None:
 
     width = shutil.get_terminal_size().columns
     for label, text in summarise(read_saved(Path(folder))):
-        _print_wrapped(f"{label}: {text}", width)
+        print_wrapped(f"{label}: {text}", width)
     folder = folder.rstrip("/")
     if "rejects" in result.tables:
         typer.echo(f"Rejected rows: {folder}.rejects.jsonl")
     typer.echo(f"\n{folder}/report.html")
 
 
-def _print_wrapped(text: str, width: int, indent: str = "  ") -> None:
+def print_wrapped(text: str, width: int, indent: str = "  ") -> None:
+    """Print one line for people, broken where it is longer than `width`."""
     from servescope.report.saved import printable  # a trace's texts must not steer the terminal
 
     text = printable(text)
@@ -101,7 +107,7 @@ def _print_rejects(table: Table, width: int) -> None:
     for row in table.data.slice(0, SHOWN_REJECTS).to_pylist():
         what = " ".join(part for part in (row["field"], row["value"]) if part)
         what = f"{what}: " if what else ""
-        _print_wrapped(f"rejected {row['file']}:{row['line']}: {what}{row['reason']}", width)
+        print_wrapped(f"rejected {row['file']}:{row['line']}: {what}{row['reason']}", width)
     if table.data.num_rows > SHOWN_REJECTS:
         typer.echo(f"… {table.data.num_rows - SHOWN_REJECTS:,} more rejected rows")
 
@@ -136,7 +142,7 @@ def _print_records(names: list[str], cells: list[list[str]], width: int) -> None
         if index:
             typer.echo("")
         for name, text in zip(names, row, strict=True):
-            _print_wrapped(f"{name.ljust(label)}{text}", width, " " * min(label, width // 2))
+            print_wrapped(f"{name.ljust(label)}{text}", width, " " * min(label, width // 2))
 
 
 def _cell(value: Any, table: str) -> str:

@@ -20,6 +20,8 @@ GRIDS: dict[str, str] = {
     "growth": "Growth of sessions",
     "hit_rates": "Hit rates by definition",
     "user_share": "Heaviest users",
+    "workload": "What was replayed",
+    "reproduce_workload": "Workloads, published and ours",
 }
 ROWS = 40  # of one table on the page; the file has them all
 OURS = ("name", "metric", "part")  # columns whose values are our own words, not the trace's

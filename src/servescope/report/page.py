@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
+import msgspec
 import vl_convert
 from markupsafe import Markup
 
@@ -21,13 +22,15 @@ from servescope.report.figure_files import write_figures
 from servescope.report.grids import cell, grids
 from servescope.report.saved import printable, read_saved, saved_in
 from servescope.report.study import ABOUT, StudyPart, study_part
-from servescope.report.summary import duration, summarise
+from servescope.report.summary import LINES, duration, summarise
 from servescope.report.theme import themes
+from servescope.result import write_tables
 
 if TYPE_CHECKING:
     from servescope.report.charts import Drawn, Skipped
     from servescope.report.saved import Saved
     from servescope.report.stored import Shape
+    from servescope.result import Table
 
 PAGE = "report.html"
 # In a script element only "<" can end the element; the others are escaped for old parsers.
@@ -57,6 +60,15 @@ def render(folder: str | Path, *, figures: bool = True, compare: str | None = No
         shutil.rmtree(folder / "figures", ignore_errors=True)
     write_atomic(folder / PAGE, page)
     return folder / PAGE
+
+
+def write_page(
+    tables: dict[str, Table], document: dict[str, Any], folder: Path, *, figures: bool = True
+) -> None:
+    """Write tables/ and report.json of a result into `folder`, then draw the page of them."""
+    write_tables(tables, folder / "tables")
+    write_atomic(folder / "report.json", msgspec.json.encode(document))
+    render(folder, figures=figures)
 
 
 def draw_files(folder: Path, document: dict[str, Any]) -> None:
@@ -122,7 +134,7 @@ def build(
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    script, bundle = _resource("page.js"), _bundle()
+    script, bundle, lines = _resource("page.js"), _bundle(), summarise(saved)
     meta, ledger = saved.meta, saved.document.get("ledger") or {}
     return environment.from_string(_resource("template.html")).render(
         policy=_policy(bundle, script),
@@ -133,7 +145,8 @@ def build(
         data=Markup(script_json({"figures": specs, "themes": themes()})),
         heading=_heading(saved),
         lead=_lead(saved),
-        lines=summarise(saved),
+        lines=lines,
+        lines_title="In ten lines" if len(lines) == len(LINES) else "Findings",
         sections=_sections(drawn),
         study=_study(study),
         skipped=skipped,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from servescope.report.figure import number, percent, time_unit
 from servescope.report.saved import ALL
+from servescope.report.summary_cache import cache_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,12 @@ class Line(NamedTuple):
 
 
 def summarise(saved: Saved) -> list[Line]:
-    """The ten lines, always in the same order; a line without its data says what is missing."""
+    """The ten lines, always in the same order; a line without its data says what is missing.
+
+    A sweep of caches has lines of its own.
+    """
+    if saved.has("cache"):
+        return [Line("Rows", _said(rows_line, saved)), *(Line(*line) for line in cache_lines(saved))]
     return [Line(label, _said(say, saved)) for label, say in LINES]
 
 

@@ -1,0 +1,52 @@
+"""What is cached: whole sessions, or blocks. A unit is one file and one row here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from servescope import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from servescope.cache.capacity import Size
+    from servescope.cache.options import CacheOptions
+    from servescope.cache.sweep import Workload
+    from servescope.result import Table
+    from servescope.trace import Trace
+
+UNITS: dict[str, str] = {
+    "session": "servescope.cache.session_unit",
+}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of caching.
+
+    name       as in `UNITS`
+    policies   name -> module of its policies
+    usual      policies that are run where none is named
+    reference  the policy that stands for the best there is, in the column of distances
+    prepare    loads and compiles a policy, so that no replay is timed with it
+    workload   (trace, rows, options, **running) -> what the cells replay, and notes; `rows` says which model,
+               window and sessions, running: threads, engine, address
+    curve      (workloads, sizes of each, options) -> the table `curve`, and notes
+    tables     workloads -> tables about them
+    """
+
+    name: str
+    policies: Mapping[str, str]
+    usual: tuple[str, ...]
+    reference: str
+    prepare: Callable[[Any], None]
+    workload: Callable[..., tuple[Workload, list[str]]]
+    curve: Callable[[Sequence[Any], Sequence[Sequence[Size]]], tuple[Table, list[str]]]
+    tables: Callable[[Sequence[Any]], list[Table]]
+
+
+def unit_of(trace: Trace, options: CacheOptions) -> Unit:
+    """The unit that is meant. Raises UsageError for an unknown one."""
+    usual = "block" if trace.has("block_ids") and "block" in UNITS else "session"
+    return cast("Unit", registry.load("unit", UNITS, options.unit or usual, "UNIT"))
