@@ -7,16 +7,23 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 Slice = TypeVar("Slice")
 Done = TypeVar("Done")
 
 
-def map(work: Callable[[Slice], Done], slices: Sequence[Slice], *, threads: int = 1) -> Iterator[Done]:
+def map(
+    work: Callable[[Slice], Done],
+    slices: Sequence[Slice],
+    *,
+    threads: int = 1,
+    give_up: Callable[[], None] = lambda: None,
+) -> Iterator[Done]:
     """Yield `work(slice)` for every slice, in the order of the slices.
 
     threads  how many slices are in work at once; so many results at most wait for their turn
+    give_up  called where the rest is not wanted any more, before slices in work are waited for
 
     An error in `work` is raised when its slice is due; slices not yet begun are dropped.
     """
@@ -33,5 +40,22 @@ def map(work: Callable[[Slice], Done], slices: Sequence[Slice], *, threads: int 
             pending.append(pool.submit(work, one))
         while pending:
             yield pending.popleft().result()
+    except BaseException:
+        give_up()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def results(calls: Iterable[Callable[[], Done]], *, threads: int = 1) -> list[Done]:
+    """What the calls return, in their order; they are begun in it too, `threads` at work at once.
+
+    The first error by order is raised; calls not yet begun are dropped then.
+    """
+    if threads <= 1:
+        return [call() for call in calls]
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="servescope")
+    try:
+        return [pending.result() for pending in [pool.submit(call) for call in calls]]
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
