@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import inlined, kernel
 
 EMPTY = np.int64(-(2**63))
 SMALLEST = 1 << 10
@@ -24,7 +24,7 @@ def new(capacity: int = SMALLEST) -> tuple[npt.NDArray[np.uint64], npt.NDArray[n
     return np.zeros(slots, np.uint64), np.full(slots, EMPTY, np.int64)
 
 
-@kernel
+@inlined
 def slot_of(keys: npt.NDArray[np.uint64], values: npt.NDArray[np.int64], key: np.uint64) -> np.int64:
     """The slot that holds `key`, or the free slot where it belongs (its value is EMPTY).
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import inlined, kernel
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -72,7 +72,7 @@ def _outer_bin(value: float) -> int:
     return guess + 1
 
 
-@kernel
+@inlined
 def log_bin(value: float) -> int:
     """Index of the log bin of a value; 0 for zero and for anything that is not above zero."""
     place = (np.float64(value).view(np.int64) >> _SHIFT) - _LEADING
@@ -83,7 +83,7 @@ def log_bin(value: float) -> int:
     return guess + 1 + np.int64(value >= EDGES[guess + 1])  # type: ignore[return-value]
 
 
-@kernel
+@inlined
 def ratio_bin(ratio: float) -> int:
     """Index of the linear bin of a ratio: 0 for 0 or less, 1,001 for 1 or more."""
     if not ratio > 0.0:
@@ -93,7 +93,7 @@ def ratio_bin(ratio: float) -> int:
     return min(int(ratio * LINEAR_BINS), LINEAR_BINS - 1) + 1
 
 
-@kernel
+@inlined
 def whole_ratio_bin(part: int, whole: int) -> int:
     """Index of the linear bin of part / whole, exact; whole is above 0."""
     if part <= 0:

@@ -7,13 +7,13 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import inlined
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 
 
-@kernel
+@inlined
 def add_words(words: npt.NDArray[np.uint64], high: np.uint64, low: np.uint64) -> None:
     """Add a 128-bit number to words, uint64[2] (high, low), modified."""
     total = words[1] + low
@@ -23,7 +23,7 @@ def add_words(words: npt.NDArray[np.uint64], high: np.uint64, low: np.uint64) ->
     words[1] = total
 
 
-@kernel
+@inlined
 def add_square(words: npt.NDArray[np.uint64], value: int) -> None:
     """Add the square of a value of 0 … 2^63 - 1 to words, uint64[2] (high, low), modified."""
     a = np.uint64(value) >> _HALF

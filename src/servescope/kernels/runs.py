@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.kernels.histogram import REAL_CENTRES, WHOLE_CENTRES
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import inlined, kernel
 from servescope.kernels.words import lowest_bit
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ NO_KEY = 2**62
 WORST_BYTES = 12  # of one value: key 5, bin 2, count 4, end 1
 
 
-@kernel
+@inlined
 def _put(out: Bytes, at: int, number: int) -> int:
     """Write a number above 0 at `at`; where it ends."""
     while number >= 0x80:
@@ -55,7 +55,7 @@ def _put(out: Bytes, at: int, number: int) -> int:
     return at + 1
 
 
-@kernel
+@inlined
 def _get(run: Bytes, at: int) -> tuple[int, int]:
     """The number at `at`, and where it ends."""
     number = shift = 0
@@ -90,7 +90,7 @@ def _coded(values: Values) -> npt.NDArray[np.uint8]:
     return out[:at].copy()
 
 
-@kernel
+@inlined
 def _add_bins(run: Bytes, at: int, counts: Ints, filled: Values) -> int:
     """Add a key's bins from `at` on to counts, and mark them; where they end.
 
@@ -110,7 +110,7 @@ def _add_bins(run: Bytes, at: int, counts: Ints, filled: Values) -> int:
     return at + 1
 
 
-@kernel
+@inlined
 def _put_bins(out: Bytes, at: int, counts: Ints, filled: Values) -> int:
     """Write the bins of a key, and set counts and marks to 0; where they end."""
     last = -1
@@ -132,7 +132,7 @@ def _put_bins(out: Bytes, at: int, counts: Ints, filled: Values) -> int:
     return at + 1
 
 
-@kernel
+@inlined
 def _next_key(run: Bytes, at: int, end: int, key: int) -> tuple[int, int]:
     """The key after `key`, NO_KEY at the end, and where its bins begin."""
     if at >= end:
@@ -179,7 +179,7 @@ def _merged(runs: Bytes, edges: Ints) -> npt.NDArray[np.uint8]:
         at = _put_bins(out, at, counts, filled)
 
 
-@kernel
+@inlined
 def _read_bins(run: Bytes, at: int, places: Ints, upto: Ints) -> tuple[int, int]:
     """Write a key's bins from `at` on to places, and to upto the values up to and with each; bins, end."""
     here, total, n = -1, 0, 0

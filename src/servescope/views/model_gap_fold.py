@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.kernels.histogram import BINS_A_DECADE, LOG_BINS, log_bin
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import inlined, kernel
 from servescope.views.clock import HOUR_US
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ assert BINS_A_DECADE == 20 * FINE
 WIDE = ((np.arange(LOG_BINS) - 1) // FINE).astype(np.int16)  # bin of 20 a decade of a log bin
 
 
-@kernel
+@inlined
 def _add_squares(squares: Words, model: int, high: np.uint64, low: np.uint64) -> None:
     """Add a number of two words to those of a model."""
     total = squares[model, LOW] + low
@@ -40,7 +40,7 @@ def _add_squares(squares: Words, model: int, high: np.uint64, low: np.uint64) ->
     squares[model, LOW] = total
 
 
-@kernel
+@inlined
 def _final_gap(facts: Ints, squares: Words, model: int, gap: int) -> None:
     """Count a gap that lies in no hour."""
     facts[model, GAPS] += 1
@@ -52,7 +52,7 @@ def _final_gap(facts: Ints, squares: Words, model: int, gap: int) -> None:
     _add_squares(squares, model, np.uint64(0), b * b)
 
 
-@kernel
+@inlined
 def _note(keys: npt.NDArray[np.int32], bins: Ints, at: int, model: int, previous: int, place: int) -> None:
     """Write down a gap of bin `place` after one of bin `previous` (20 a decade; below 0: none)."""
     if previous >= 0:
@@ -61,7 +61,7 @@ def _note(keys: npt.NDArray[np.int32], bins: Ints, at: int, model: int, previous
         bins[at] = (previous - np.int64(group) * TOGETHER) * WIDE_BINS + place
 
 
-@kernel
+@inlined
 def _gap(facts: Ints, squares: Words, model: int, gap: int, in_hour: bool) -> int:
     """Count a gap above 0 that follows all those of its model so far: bin of the one before, or -1."""
     if in_hour:

@@ -1,7 +1,7 @@
 """What is known of every pair of user and model: an open-addressing map in flat arrays.
 
-A pair takes 56 bytes of record and 6 to 12 of table. Its first nine gaps are held back as bin indices
-of 12 bits in two words; the tenth sends them to the pooled histogram.
+A pair takes 64 bytes of record, which are one line of the cache, and 6 to 12 of table. Its first nine gaps
+are held back as bin indices of 12 bits in two words; the tenth sends them to the pooled histogram.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.kernels.histogram import LOG_BINS, log_bin
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import inlined, kernel
 
 Ints = npt.NDArray[np.int64]
 
-KEY, FIRST, LAST, REQUESTS, GAPS, HELD = range(6)  # of a record; HELD takes two words
-WORDS = HELD + 2
+KEY, FIRST, LAST, REQUESTS, GAPS, HELD = range(6)  # of a record; HELD takes two words, one is free
+WORDS = 8
+LINE_BYTES = 64
 ENOUGH = 10  # gaps from which a pair is in the pooled histogram
 IN_A_WORD, BITS = 5, 12
 KEY_BITS = 32  # of a key are the model, the rest the user: a longer trace does not change keys
@@ -27,7 +28,7 @@ AHEAD = 64  # keys looked up at once
 NO_GAP = -1  # in place of a bin
 
 
-@kernel
+@inlined
 def _start(slots: npt.NDArray[np.int32], key: int) -> np.uint64:
     """The slot at which the search for a key starts."""
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
@@ -36,7 +37,7 @@ def _start(slots: npt.NDArray[np.int32], key: int) -> np.uint64:
     return np.uint64((mixed ^ (mixed >> np.uint64(29))) & np.uint64(len(slots) - 1))
 
 
-@kernel
+@inlined
 def _slot_of(slots: npt.NDArray[np.int32], records: Ints, key: int) -> np.int64:
     """The slot that holds the row + 1 of a key's record, or the free slot (0) where it belongs."""
     slot = _start(slots, key)
@@ -45,7 +46,7 @@ def _slot_of(slots: npt.NDArray[np.int32], records: Ints, key: int) -> np.int64:
     return np.int64(slot)
 
 
-@kernel
+@inlined
 def _look_ahead(slots: npt.NDArray[np.int32], records: Ints, keys: Ints, rows: Ints) -> None:
     """Rows of keys at the start of their search, else -1: int64[n], modified.
 
@@ -59,7 +60,7 @@ def _look_ahead(slots: npt.NDArray[np.int32], records: Ints, keys: Ints, rows: I
             rows[j] = -1
 
 
-@kernel
+@inlined
 def _row_of(slots: npt.NDArray[np.int32], records: Ints, used: int, key: int) -> int:
     """Row of a key's record; where there was none, it is row `used` from now on."""
     slot = _slot_of(slots, records, key)
@@ -69,7 +70,7 @@ def _row_of(slots: npt.NDArray[np.int32], records: Ints, used: int, key: int) ->
     return int(slots[slot]) - 1
 
 
-@kernel
+@inlined
 def _gap(records: Ints, pooled: Ints, row: int, gap_bin: int) -> None:
     """Count one gap of the pair in this row: held back, or pooled with those held before."""
     gaps = records[row, GAPS]
@@ -84,7 +85,7 @@ def _gap(records: Ints, pooled: Ints, row: int, gap_bin: int) -> None:
         records[row, HELD + gaps // IN_A_WORD] |= gap_bin << (BITS * (gaps % IN_A_WORD))
 
 
-@kernel
+@inlined
 def _held(records: Ints, row: int, at: int) -> int:
     """Bin of a gap held back."""
     word = records[row, HELD + at // IN_A_WORD]
@@ -108,26 +109,29 @@ def fold(
     slots, records, pooled  of `PairMap`, modified
     bins                    int64[rows], modified: bin of the gap that a row ends, NO_GAP for none
     """
-    keys, rows = np.empty(AHEAD, np.int64), np.empty(AHEAD, np.int64)
+    keys, rows, gaps = np.empty(AHEAD, np.int64), np.empty(AHEAD, np.int64), np.empty(AHEAD, np.int64)
     while row < len(user) and used + AHEAD <= len(records):
         ahead = min(AHEAD, len(user) - row)
         for j in range(ahead):
             keys[j] = np.int64(user[row + j]) << KEY_BITS | model[row + j]
         _look_ahead(slots, records, keys[:ahead], rows[:ahead])
         for j in range(ahead):
-            start = arrival[row + j]
-            bins[row + j] = NO_GAP
+            gaps[j] = 0
             if user[row + j] < 0 or model[row + j] < 0:
                 continue
-            at = rows[j] if rows[j] >= 0 else _row_of(slots, records, used, keys[j])
+            start = arrival[row + j]
+            at = rows[j] = rows[j] if rows[j] >= 0 else _row_of(slots, records, used, keys[j])
             if at == used:
                 used += 1
-                records[at, FIRST] = start
-            elif start > records[at, LAST]:
-                bins[row + j] = log_bin((start - records[at, LAST]) / US_PER_S)
-                _gap(records, pooled, at, bins[row + j])
+                records[at, FIRST] = records[at, LAST] = start
+            gaps[j] = start - records[at, LAST]
             records[at, LAST] = start
             records[at, REQUESTS] += 1
+        for j in range(ahead):  # apart, so that nothing of the next row waits for a bin
+            bins[row + j] = log_bin(max(gaps[j], 1) / US_PER_S) if gaps[j] > 0 else NO_GAP
+        for j in range(ahead):
+            if gaps[j] > 0:
+                _gap(records, pooled, rows[j], bins[row + j])
         row += ahead
     return row, used
 
@@ -165,7 +169,7 @@ def stitch(
     return row, used
 
 
-@kernel
+@inlined
 def _join(records: Ints, pooled: Ints, at: int, later: Ints, row: int) -> None:
     """Take over requests and gaps of a later record; gaps that it pooled are in the pool already."""
     records[at, LAST] = later[row, LAST]
@@ -187,6 +191,13 @@ def _refill(slots: npt.NDArray[np.int32], records: Ints, used: int) -> None:
         slots[_slot_of(slots, records, records[row, KEY])] = row + 1
 
 
+def _new_records(many: int) -> Ints:
+    """Records of zeros, each in a line of the cache: int64[many, WORDS]."""
+    held = np.zeros(many * WORDS + LINE_BYTES // 8, np.int64)
+    skip = -held.ctypes.data % LINE_BYTES // 8
+    return held[skip : skip + many * WORDS].reshape(many, WORDS)
+
+
 @dataclass
 class PairMap:
     """All pairs of user and model that had a request.
@@ -198,7 +209,7 @@ class PairMap:
 
     used: int = 0
     slots: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(SMALLEST, np.int32))
-    records: Ints = field(default_factory=lambda: np.zeros((SMALLEST * 2 // 3, WORDS), np.int64))
+    records: Ints = field(default_factory=lambda: _new_records(SMALLEST * 2 // 3))
     pooled: Ints = field(default_factory=lambda: np.zeros(LOG_BINS, np.int64))
 
     @property
@@ -236,7 +247,7 @@ class PairMap:
     def _grow(self) -> None:
         """Twice the room."""
         slots = 2 * len(self.slots)
-        records = np.zeros((slots * 2 // 3, WORDS), np.int64)
+        records = _new_records(slots * 2 // 3)
         records[: self.used] = self.held
         self.records, self.slots = records, np.zeros(slots, np.int32)
         _refill(self.slots, self.records, self.used)
