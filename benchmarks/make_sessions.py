@@ -18,6 +18,7 @@ import chains as at
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from make_trace import ENDPOINTS, GROUP_ROWS, ROUND_STARTS_DAY, SMALL, identifiers
 
@@ -93,7 +94,7 @@ PRESETS = {
         shortened=0.116, overlapping=0.3,
     ),
     "deepseek": Shape(
-        7_197_399, users=12_000, parallel=1, dominant=0.3, rate_s=11.9,
+        7_197_399, users=300_000, parallel=1, dominant=0.3, rate_s=11.9,
         first_tokens=(10_900.0, 0.52), new_tokens=(620.0, 0.8), limit_tokens=69_700,
         again_first=0.1, again_later=0.904, think_s=(21.0, 1.2), rest_s=(185.0, 1.0),
         shortened=0.322,
@@ -137,8 +138,7 @@ class Maker:
         self.chains = self._chains(random)
         self.times = self._first_events(random)
         self.queue = np.arange(len(self.chains), dtype=np.int32)
-        count = shape.users + 1
-        self.users = [pa.array(identifiers(f"s{r}", count, shape.seed)) for r in range(len(ROUND_STARTS_DAY))]
+        self.users: dict[int, pa.Array] = {}  # ids by rotation round
         ids = identifiers("m", shape.models, 1)
         self.models = pa.array([f"{i[:8]}-{i[8:12]}-{i[12:16]}" for i in ids])
         self.instances = pa.array(identifiers("i", shape.models * INSTANCES, 3))
@@ -180,6 +180,12 @@ class Maker:
         self.chains = self.chains[order]
         return times[order].astype(np.int64)
 
+    def user_ids(self, turn: int) -> pa.Array:
+        """Ids of all users in a rotation round."""
+        if turn not in self.users:
+            self.users[turn] = pa.array(identifiers(f"s{turn}", self.shape.users + 1, self.shape.seed))
+        return self.users[turn]
+
     def group(self, rows: int) -> Ints:
         """The next rows, int64[rows, ROW_FIELDS]; the first request is at 0."""
         out = np.empty((rows, at.ROW_FIELDS), np.int64)
@@ -220,11 +226,15 @@ def _users(maker: Maker, rows: Ints, key: bool) -> pa.DictionaryArray:
     """User ids, anew every three nominal months; `key`: with the rotation round behind them."""
     turn = np.searchsorted(ROUND_STARTS_DAY * DAY_US, rows[:, at.START_US], side="right") - 1
     first, last = int(turn[0]), int(turn[-1])
-    held = maker.users[first : last + 1]
-    if key:
-        held = [pa.array([f"{text}@{first + i}" for text in ids.to_pylist()]) for i, ids in enumerate(held)]
-    codes = rows[:, at.USER] + (turn - first) * len(maker.users[0])
-    return _coded(codes, pa.concat_arrays(held), rows[:, at.DRAW] % NULLS == 0)
+    held = [maker.user_ids(at_round) for at_round in range(first, last + 1)]
+    codes = rows[:, at.USER] + (turn - first) * len(held[0])
+    coded = _coded(codes, pa.concat_arrays(held), rows[:, at.DRAW] % NULLS == 0)
+    if not key:
+        return coded
+    # the texts that occur stand in the order of their codes
+    used = np.unique(codes[rows[:, at.DRAW] % NULLS != 0]) // len(held[0]) + first
+    ids = pc.binary_join_element_wise(coded.dictionary, pa.array(used.astype(str)), "@")
+    return pa.DictionaryArray.from_arrays(coded.indices, ids)
 
 
 def _common(maker: Maker, rows: Ints) -> dict[str, pa.Array]:

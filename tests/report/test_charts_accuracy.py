@@ -22,8 +22,8 @@ def test_look_backs_and_users() -> None:
     found = {one.name: one for one in drawn}
     assert set(found) >= {"accuracy_look_back", "accuracy_users", "accuracy_turn"}
     by_look_back = found["accuracy_look_back"].drawing
-    assert "at 1 0.0% of its links are right" in by_look_back.says
-    assert "at 2 100.0% of its links are right" in by_look_back.says
+    assert "a look-back of 1, 0.0% are right" in by_look_back.says
+    assert "a look-back of 2, 100.0% are right" in by_look_back.says
     points = by_look_back.chart.to_dict()["data"]["values"]
     assert [(row["x"], row["y"]) for row in points] == [(1, 0.0), (2, 1.0)] * 2
     assert found["accuracy_users"].drawing.says.startswith("Recall is 100.0% with 1 and 100.0% with 64 users")

@@ -71,11 +71,11 @@ def by_look_back(saved: Saved) -> Drawing:
     if len({row["x"] for row in points}) < 2:
         raise NotDrawn("links were measured at fewer than two look-backs")
     said = [
-        f"at {number(row['look_back'])} {percent(row['precision'])} of its links are right and "
-        f"{percent(row['recall'])} of the true ones are found"
+        f"of the links with a look-back of {number(row['look_back'])}, {percent(row['precision'])} are "
+        f"right, and {percent(row['recall'])} of the true ones are found"
         for row in (rows[0], rows[-1])
     ]
-    return Drawing(_lines(points, "requests to look back"), f"With a look-back {'; '.join(said)}.")
+    return Drawing(_lines(points, "requests to look back"), f"{'; '.join(said).capitalize()}.")
 
 
 def by_bin(saved: Saved, dimension: str) -> Drawing:
