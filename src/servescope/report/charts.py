@@ -5,7 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from servescope.report import charts_lengths, charts_load, charts_models, charts_reuse, charts_sessions
+from servescope.report import (
+    charts_lengths,
+    charts_load,
+    charts_models,
+    charts_rebuilt,
+    charts_reuse,
+    charts_sessions,
+)
 from servescope.report.figure import Drawing, Figure, NotDrawn
 
 if TYPE_CHECKING:
@@ -263,7 +270,8 @@ def _absent(saved: Saved, table: str) -> str:
 
 def draw_all(saved: Saved) -> tuple[list[Drawn], list[Skipped]]:
     """Draw every figure of the report that the tables allow; the others are listed with the reason."""
-    return draw_figures(FIGURES, saved)
+    rebuilt = charts_rebuilt.FIGURES if saved.has("rebuilt_summary") else {}
+    return draw_figures({**FIGURES, **rebuilt}, saved)
 
 
 def draw_figures(figures: dict[str, Figure], saved: Saved) -> tuple[list[Drawn], list[Skipped]]:

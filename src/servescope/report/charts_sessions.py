@@ -38,7 +38,12 @@ def _tail(rows: list[dict[str, Any]], x: str, y: str) -> alt.Chart:
 
 def turns(saved: Saved) -> Drawing:
     """Share of sessions with at least so many turns."""
-    bins = [{"bin_low": row["turns"], "count": row["sessions"]} for row in saved.rows("turns")]
+    return turns_of(saved.rows("turns"))
+
+
+def turns_of(found: list[dict[str, Any]]) -> Drawing:
+    """The same from rows of turns and sessions."""
+    bins = [{"bin_low": row["turns"], "count": row["sessions"]} for row in found]
     points = thin(exceedance(bins))
     rows = [{"x": x, "y": float(f"{y:.5g}")} for x, y in points]
     if len(rows) < 2:

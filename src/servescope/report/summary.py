@@ -177,6 +177,12 @@ def types_line(saved: Saved) -> str:
 def sessions_line(saved: Saved) -> str:
     """Sessions and their turns."""
     row = saved.row("session_summary")
+    if not row and (rebuilt := saved.row("rebuilt_summary")):
+        return (
+            f"not stated; rebuilt from users, lengths and order: {rebuilt['sessions']:,} sessions, "
+            f"{number(rebuilt['turns_mean'])} turns in the mean, {percent(rebuilt['single_turn_fraction'])} "
+            f"have a single turn, {percent(rebuilt['prefix_fraction'])} of the input tokens repeat a parent."
+        )
     if not row:
         return "not stated: without sessions in the source, turns and think times are unknown here."
     text = (

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from shutil import disk_usage
+from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from servescope.sessions.held import held_sessions
-from servescope.sessions.links import rule_of, session_links
-from servescope.sessions.reconstruct import Running, link, part, spool_folder
+from servescope.sessions.links import SessionOptions, rule_of, session_links
+from servescope.sessions.reconstruct import IN_MEMORY_ROWS, Running, link, part, spool_folder
+from servescope.sessions.spool import RECORD_BYTES
 from servescope.sessions.summary import Found, notes, tables
 from servescope.sessions.write import Memory, Rebuilt, write_sessions
 
@@ -14,7 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from servescope.result import Table
-    from servescope.sessions.links import SessionOptions
     from servescope.trace import Trace
 
 
@@ -36,6 +41,29 @@ def find_sessions(
         if out is not None:
             write_sessions(trace, Memory(held), out, rule=rule, said=said)
     return tables(found, trace), [said, *notes(found, trace)]
+
+
+def with_rebuilt(tables: list[Table], trace: Trace, running: Running) -> tuple[list[Table], list[str]]:
+    """Add the sessions that the published rule rebuilds to the tables of a report, and notes.
+
+    Their names begin with `rebuilt_`; their limits go into the table `limits`. Nothing is added where
+    sessions are stated, there are no users, a count of tokens is missing, or the disk is too small.
+    """
+    needed = ("user", "input_tokens", "output_tokens")
+    if trace.has("session_id") or not all(trace.has(name) for name in needed):
+        return tables, []
+    if trace.rows > IN_MEMORY_ROWS:
+        room = disk_usage(running.folder or gettempdir()).free
+        if 2 * trace.rows * RECORD_BYTES > room:
+            more = "sessions are not rebuilt: their records would take more than half of the free disk"
+            return tables, [f"{more}; `servescope sessions` does it, with TMPDIR where there is room"]
+    made, said = find_sessions(trace, SessionOptions(rule="paper"), running)
+    limits = next(table for table in made if table.name == "limits")
+    whole = [
+        replace(table, data=pa.concat_tables([table.data, limits.data])) if table.name == "limits" else table
+        for table in tables
+    ]
+    return [*whole, *(replace(one, name=f"rebuilt_{one.name}") for one in made if one is not limits)], said
 
 
 def described(options: SessionOptions, rule: str) -> str:
