@@ -65,8 +65,10 @@ def parse_choice(text: str, table: Mapping[str, str] = OBJECT_POLICIES) -> Choic
     name, *settings = rest.split(":") if own else text.split(":")
     if own:
         name = before + own + name
-    elif name != BOUND and name not in table:
-        raise _unknown(name, table)
+    else:
+        name = name.replace("-", "_")
+        if name not in table and not (name == BOUND and table is OBJECT_POLICIES):
+            raise _unknown(name, table)
     known = {} if name == BOUND else policy_of(name, table).PARAMETERS
     given: dict[str, float] = {}
     for setting in settings:
@@ -96,7 +98,7 @@ def _unknown(name: str, table: Mapping[str, str]) -> UsageError:
             f'"{name}" is no policy. Parameters follow their policy after a colon, several with a colon '
             "between: --policy NAME:PARAMETER=VALUE:PARAMETER=VALUE."
         )
-    return unknown_name("policy", name, [*table, BOUND])
+    return unknown_name("policy", name, [*table, *([BOUND] if table is OBJECT_POLICIES else [])])
 
 
 def _setting(text: str, name: str, setting: str, known: Mapping[str, float]) -> tuple[str, float]:

@@ -30,6 +30,7 @@ class CacheOptions:
     policies         texts as in `choice`; empty: the unit's own set
     capacities       texts as in `capacity`; empty: `SHARES`, or those of the preset
     credit           what a hit saves (`CREDITS`); None: "prefix", or that of the preset
+    pin              seconds that a request holds its blocks where the trace states no end; None: none does
     warmup           part of the requests that only fills the cache, 0 to below 1
     ttl_s            seconds after which the policy ttl lets go; None: its own default
     seed             of policies that draw, and of the resampling
@@ -47,6 +48,7 @@ class CacheOptions:
     capacities: tuple[str, ...] = ()
     credit: str | None = None
     warmup: float = 0.0
+    pin: float | None = None
     ttl_s: float | None = None
     seed: int = SEED
     resamples: int = RESAMPLES
@@ -66,6 +68,8 @@ class CacheOptions:
             raise unknown_name("credit", self.credit, CREDITS)
         if self.ttl_s is not None and not self.ttl_s > 0:
             raise UsageError(f"--ttl is {self.ttl_s}; give seconds above 0.")
+        if self.pin is not None and not self.pin >= 0:
+            raise UsageError(f"--pin is {self.pin}; give seconds of at least 0.")
         if self.seed < 0:
             raise UsageError(f"--seed is {self.seed}; give 0 or more.")
         if self.bytes_per_token is not None and self.kv_model is not None:

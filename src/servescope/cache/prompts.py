@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from servescope.errors import UsageError
+from servescope.errors import UsageError, unknown_name
 from servescope.kernels.jit import kernel
 from servescope.kernels.trie import Trie
 
@@ -33,6 +33,7 @@ COLUMNS = (
     "session_id",
     "parent_id",
     "turn",
+    "user",
 )
 
 
@@ -78,31 +79,50 @@ class PromptTrace:
     prompts       see `Prompts`; nothing is held: ends_us equals arrival_us
     requests      int64[n], `request_id` of each prompt
     columns       name -> array[n] of the columns of `COLUMNS` that the trace has
-    without_list  rows of the trace that state no block list (an empty list is a prompt)
+    without_list  chosen rows that state no block list (an empty list is a prompt)
+    other_rows    rows of other models, or outside the window
     """
 
     prompts: Prompts
     requests: Ints
     columns: dict[str, npt.NDArray[np.generic]]
     without_list: int
+    other_rows: int
 
 
-def prompts_of(trace: Trace, *, scoped: bool = True) -> PromptTrace:
-    """Read the prompts of a trace and lay them into one prefix tree.
+def prompts_of(
+    trace: Trace,
+    *,
+    scoped: bool = True,
+    model: str | None = None,
+    window_us: tuple[int, int] | None = None,
+) -> PromptTrace:
+    """Read the prompts of a trace, or of one model and window in it, and lay them into one prefix tree.
 
-    scoped  whether a cached prefix stops at the borders of `cache_scope`
+    scoped     whether a cached prefix stops at the borders of `cache_scope`
+    model      text; None: all models
+    window_us  half-open, of arrivals; None: all
 
-    Holds 4 bytes a block reference and 36 bytes a node. Raises UsageError where the trace has no block ids.
+    Holds 4 bytes a block reference and 36 bytes a node. Raises UsageError where the trace has no block ids,
+    or not that model.
     """
     if not trace.has("block_ids") or trace.meta.block_tokens is None:
         raise UsageError(
             "the trace has no prefix blocks, so blocks cannot be cached. Use --unit session, or make block "
             "ids from logged messages with `servescope fingerprint`."
         )
+    if model is not None and (not trace.has("model") or model not in trace.codes("model")):
+        raise unknown_name("model", model, trace.names("model") if trace.has("model") else [])
     held = [name for name in COLUMNS if name == "arrival_us" or trace.has(name)]
     gathered = _Gathered(Trie(), [np.zeros(0, np.int32)], [], {name: [] for name in held})
-    for batch in trace.batches(held):
-        gathered.add(batch, scoped)
+    for batch in trace.batches([*held, *([] if model is None else ["model"])]):
+        chosen = np.ones(batch.rows, np.bool_)
+        if model is not None:
+            chosen &= batch["model"] == trace.codes("model")[model]
+        if window_us is not None:
+            arrival = batch["arrival_us"].astype(np.int64)
+            chosen &= (arrival >= window_us[0]) & (arrival < window_us[1])
+        gathered.add(batch, chosen, scoped)
     return gathered.finish(trace.meta.block_tokens)
 
 
@@ -112,25 +132,32 @@ class _Gathered:
     nodes: list[npt.NDArray[np.int32]]
     lengths: list[Ints]
     columns: dict[str, list[npt.NDArray[np.generic]]]
-    rows: int = 0
+    without_list: int = 0
+    other_rows: int = 0
 
-    def add(self, batch: Batch, scoped: bool) -> None:
-        stated = np.flatnonzero(~batch.block_null)
+    def add(self, batch: Batch, chosen: npt.NDArray[np.bool_], scoped: bool) -> None:
+        stated = np.flatnonzero(~batch.block_null & chosen)
         self.columns.setdefault("request_id", []).append(stated + batch.start)
         for name, pieces in self.columns.items():
             if name not in ("request_id", "block_ids"):
                 pieces.append(batch[name][stated])
         lengths = np.diff(batch.block_offsets)
         self.lengths.append(lengths[stated])
-        self.rows += batch.rows
+        self.other_rows += int((~chosen).sum())
+        self.without_list += int((batch.block_null & chosen).sum())
+        values = batch.block_values
+        if not chosen.all():
+            values = values[np.repeat(chosen, lengths)]
+            lengths = np.where(chosen, lengths, 0)
+        bounds = np.concatenate([[0], np.cumsum(lengths)])
         scopes = np.full(batch.rows, -1, np.int64)
         if scoped and "cache_scope" in batch.columns:
             scopes = batch["cache_scope"].astype(np.int64)
         for low in range(0, batch.rows, PIECE_ROWS):
             high = min(low + PIECE_ROWS, batch.rows)
-            offsets = batch.block_offsets[low : high + 1]
-            values = batch.block_values[offsets[0] : offsets[-1]]
-            inserted = self.tree.insert(scopes[low:high], offsets - offsets[0], values)
+            offsets = bounds[low : high + 1]
+            piece = np.ascontiguousarray(values[offsets[0] : offsets[-1]])
+            inserted = self.tree.insert(scopes[low:high], offsets - offsets[0], piece)
             self.nodes.append(inserted.nodes.astype(np.int32))
 
     def finish(self, block_tokens: int) -> PromptTrace:
@@ -162,7 +189,7 @@ class _Gathered:
             np.zeros(len(lengths) + 1, np.int64),
             np.zeros(0, np.int32),
         )
-        return PromptTrace(prompts, requests, columns, self.rows - len(requests))
+        return PromptTrace(prompts, requests, columns, self.without_list, self.other_rows)
 
 
 def tail_tokens(input_tokens: Ints, lengths: Ints, block_tokens: int) -> npt.NDArray[np.int32]:

@@ -65,7 +65,7 @@ def result_tables(
         sizes.append(found)
         notes += [*said, *more]
     sweeps = _run(unit, workloads, sizes, choices, options, progress=progress, **running)
-    tables = [cache_table(sweeps), *unit.tables(workloads)]
+    tables = [cache_table(sweeps), *unit.tables(sweeps)]
     if len(choices) > 1:
         tables.append(differences_table(sweeps, seed=options.seed, resamples=options.resamples))
     if options.curve:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from servescope.cache.capacity import Size
     from servescope.cache.options import CacheOptions
+    from servescope.cache.sweep_tables import Swept
     from servescope.result import Table
     from servescope.sessions.links import SessionOptions
     from servescope.trace import Trace
@@ -134,12 +135,12 @@ def _replayed(made: ObjectWorkload, tokens: int) -> tuple[Any, ...]:
     return made.name, REPLAYED, np.array([tokens]), np.array([hits]), np.array([saved])
 
 
-def about(workloads: Sequence[ObjectWorkload]) -> list[Table]:
+def about(sweeps: Sequence[Swept]) -> list[Table]:
     """Table `workload`: one row each."""
-    return [stacked("workload", WORKLOAD, [_about(made) for made in workloads], WORKLOAD_DOC)]
+    return [stacked("workload", WORKLOAD, [_about(swept.workload) for swept in sweeps], WORKLOAD_DOC)]
 
 
-def _about(made: ObjectWorkload) -> list[Any]:
+def _about(made: Any) -> list[Any]:
     requests, first = made.requests, made.first
     again = np.ones(made.rows, np.bool_)
     again[np.unique(requests.objects, return_index=True)[1]] = False

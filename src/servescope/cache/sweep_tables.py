@@ -27,6 +27,8 @@ RATIOS = {
     "request_hit_ratio": ("request_hits", "requests"),
     "token_hit_ratio": ("hit_tokens", "input_tokens"),
     "block_hit_ratio": ("block_hits", "block_references"),
+    "full_block_hit_ratio": ("full_block_hits", "full_block_references"),
+    "engine_token_hit_ratio": ("engine_hit_tokens", "input_tokens"),
 }
 CACHE = {
     "policy": TEXT,
@@ -42,6 +44,11 @@ CACHE = {
     "block_references": I64,
     "block_hits": I64,
     "block_hit_ratio": F64,
+    "full_block_references": I64,
+    "full_block_hits": I64,
+    "full_block_hit_ratio": F64,
+    "engine_hit_tokens": I64,
+    "engine_token_hit_ratio": F64,
     "evictions": I64,
     "credit": TEXT,
     "peak_tokens": I64,
@@ -56,7 +63,9 @@ CACHE_DOC = (
     "One policy at one capacity over one workload; counts leave the warm-up out. hit_tokens: tokens credited "
     "by `credit` (prompt: the whole input of a hit; prefix: at most input and output of the request that it "
     "continues). distance_to_bound: (hit tokens - those of lru) / (those of the bound - those of lru); "
-    "request_distance_to_bound: the same of hits; null without both. capacity_share: of the working set. "
+    "request_distance_to_bound: the same of hits; null without both. With blocks belady_bypass stands for "
+    "the bound, and block hits for tokens. full_block: partial last blocks left out; engine: whole blocks "
+    "only, and never the last token of a prompt. capacity_share: of the working set. "
     "filled: whether anything had to go, or the capacity was reached. seconds: wall time of the replay alone."
 )
 DIFFERENCES = {
@@ -134,15 +143,20 @@ def _row(swept: Swept, policy: int, size: int) -> dict[str, Any]:
         "capacity_blocks": at.blocks,
         "capacity_bytes": at.bytes,
         "evictions": counted.evictions,
-        "credit": swept.credit,
+        "credit": None if "block_hits" in swept.workload.measures else swept.credit,
         "peak_tokens": counted.peak_tokens,
         "filled": counted.filled,
-        "distance_to_bound": _distance(swept, policy, size, "hit_tokens"),
+        "distance_to_bound": _distance(swept, policy, size, _judged(swept)),
         "request_distance_to_bound": _distance(swept, policy, size, "request_hits"),
         "model": swept.workload.name,
         "capacity_share": ratio(at.tokens if at.blocks is None else at.blocks, swept.workload.whole),
         "seconds": counted.seconds,
     }
+
+
+def _judged(swept: Swept) -> str:
+    """The measure in which no policy passes the reference."""
+    return "block_hits" if "block_hits" in swept.workload.measures else "hit_tokens"
 
 
 def _distance(swept: Swept, policy: int, size: int, measure: str) -> float | None:

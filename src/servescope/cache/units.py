@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 UNITS: dict[str, str] = {
     "session": "servescope.cache.session_unit",
+    "block": "servescope.cache.block_unit",
 }
 
 
@@ -33,7 +34,7 @@ class Unit:
     workload   (trace, rows, options, **running) -> what the cells replay, and notes; `rows` says which model,
                window and sessions, running: threads, engine, address
     curve      (workloads, sizes of each, options) -> the table `curve`, and notes
-    tables     workloads -> tables about them
+    tables     finished sweeps, one a workload -> tables about them beside `cache`
     """
 
     name: str
@@ -48,5 +49,5 @@ class Unit:
 
 def unit_of(trace: Trace, options: CacheOptions) -> Unit:
     """The unit that is meant. Raises UsageError for an unknown one."""
-    usual = "block" if trace.has("block_ids") and "block" in UNITS else "session"
+    usual = "block" if trace.has("block_ids") else "session"
     return cast("Unit", registry.load("unit", UNITS, options.unit or usual, "UNIT"))

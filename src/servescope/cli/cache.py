@@ -41,6 +41,14 @@ def sweep_options(
     warmup: Annotated[
         float, typer.Option(metavar="F", help="Part of the requests that only fills the cache.")
     ] = 0.0,
+    pin: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="S",
+            help="Requests hold their blocks while they run; S seconds where the trace states no end.",
+        ),
+    ] = None,
     ttl: Annotated[
         float | None, typer.Option(metavar="S", help="Seconds after which the policy ttl lets a session go.")
     ] = None,
@@ -104,6 +112,7 @@ def sweep_options(
         "capacity": capacity,
         "credit": credit,
         "warmup": warmup,
+        "pin": pin,
         "ttl_s": ttl,
         "seed": seed,
         "resamples": resamples,
@@ -131,7 +140,7 @@ def cache(
     *,
     unit: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="What is cached: session [blocks, where the trace has them]."),
+        typer.Option(metavar="NAME", help="What is cached: session or block [block where there are any]."),
     ] = None,
     preset: Annotated[
         str | None,

@@ -1,0 +1,88 @@
+"""The unit `block`: prefix blocks, as engines cache them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from servescope.cache.answers import with_answers, with_running
+from servescope.cache.block_curve import lru_curve
+from servescope.cache.block_tables import block_tables
+from servescope.cache.blocks import BlockWorkload, block_workload, prepare
+from servescope.cache.policies import BLOCK_POLICIES
+from servescope.cache.units import Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from servescope.cache.capacity import Size
+    from servescope.cache.options import CacheOptions
+    from servescope.cache.prompts import Prompts, PromptTrace
+    from servescope.result import Table
+    from servescope.sessions.links import SessionOptions
+    from servescope.trace import Trace
+
+DAY_US = 86_400_000_000
+USUAL = ("fifo", "lru", "vllm", "s3fifo", "gdsf", "workload_aware", "belady", "belady_bypass")
+
+
+def workload(
+    trace: Trace, rows: SessionOptions, options: CacheOptions, **_running: Any
+) -> tuple[Any, list[str]]:
+    """The prompts of one model and window, and notes on what is in them."""
+    window = None
+    if rows.window_days is not None:
+        clock = trace.meta.origin.clock_us
+        window = tuple(round(day * DAY_US) - clock for day in rows.window_days)
+    return block_workload(
+        trace,
+        model=rows.model,
+        window_us=window,  # type: ignore[arg-type]
+        warmup=options.warmup,
+        seed=options.seed,
+        hold=partial(_hold, options=options),
+    )
+
+
+def _hold(found: PromptTrace, options: CacheOptions) -> tuple[Prompts, list[str]]:
+    if options.pin is None:
+        said = "requests let go of their blocks at once; --pin S holds them while they run"
+        return with_answers(found, found.prompts), [said]
+    prompts, notes = with_running(found, stand_in_s=options.pin or None)
+    return with_answers(found, prompts), notes
+
+
+def curve(workloads: Sequence[BlockWorkload], sizes: Sequence[Sequence[Size]]) -> tuple[Table, list[str]]:
+    """Table `curve`: LRU at every capacity, requests holding nothing; and notes."""
+    from servescope.result import Table
+
+    made: list[pa.Table] = []
+    notes: list[str] = []
+    for one in workloads:
+        found = lru_curve(one.prompts, first=one.first).table()
+        rows = found.data.num_rows
+        tokens = pa.compute.multiply(found.data["capacity_blocks"], one.prompts.block_tokens)
+        made.append(
+            found.data.append_column("capacity_tokens", tokens).append_column(
+                "model", pa.array([one.name] * rows)
+            )
+        )
+        if bool((one.prompts.ends_us > one.prompts.arrival_us).any()):
+            notes.append(
+                f"{one.name}: the curve of LRU is that of requests that hold nothing"
+            )
+    return Table("curve", pa.concat_tables(made), found.doc), notes
+
+
+UNIT = Unit(
+    "block",
+    BLOCK_POLICIES,
+    USUAL,
+    "belady_bypass",
+    prepare,
+    workload,
+    curve,
+    block_tables,
+)
