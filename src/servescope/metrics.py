@@ -50,5 +50,16 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "new tokens", "tokens", "input - parent's input - parent's output; null where history was shortened."
     ),
+    Metric("session", "requests", "Requests that continue one another, stated by the source or rebuilt."),
+    Metric("turn", "", "Place of a request in its session, from 1."),
+    Metric(
+        "prefix tokens", "tokens", "Input + output of the request that a turn continues; 0 on first turns."
+    ),
+    Metric(
+        "prefix fraction", "", "Prefix tokens, at most each turn's own input / input tokens of all turns."
+    ),
+    Metric(
+        "candidates", "requests", "How many earlier requests fitted as a turn's parent; 1 is not ambiguous."
+    ),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}
