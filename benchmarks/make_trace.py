@@ -1,5 +1,8 @@
 """Make a Chutes-format trace: `python benchmarks/make_trace.py OUT.parquet [--rows N] [--seed N] …`.
 
+`make_trace.py sessions OUT …` and `make_trace.py blocks OUT …` make traces whose sessions are known: see
+`make_sessions.py` and `make_blocks.py`.
+
 Beside OUT.parquet stand OUT.cohorts.csv (user_id, rehash_round, release_cohort) and OUT.names.csv
 (chute_id, name; some ids have none). Same options, same bytes. Popularity is skewed, hours and days
 differ, ids rotate every three nominal months, and there are ties and nulls. Requests come in bursts:
@@ -11,6 +14,8 @@ from __future__ import annotations
 
 import argparse
 import csv
+import importlib
+import sys
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -224,6 +229,9 @@ def _write_csv(path: Path, header: list[str], rows: list[list[object]] | list[li
 
 def main() -> None:
     """Parse the options, make the files, say how fast."""
+    if sys.argv[1:2] in (["sessions"], ["blocks"]):
+        importlib.import_module(f"make_{sys.argv.pop(1)}").main()
+        return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("out", type=Path)
     parser.add_argument("--rows", type=int, default=1_000_000)

@@ -18,6 +18,7 @@ from servescope.schema import NULL_INT64
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 import make_blocks
 import make_sessions
+import session_accuracy
 
 SHAPE = make_sessions.Shape(20_000, users=60, parallel=3, dominant=0.4, models=3, seed=4)
 
@@ -102,3 +103,18 @@ def test_blocks_end_with_the_references(tmp_path: Path) -> None:
     maker = make_blocks.make(tmp_path / "t.parquet", shape)
     assert 200_000 <= maker.references < 202_000
     assert read(tmp_path / "t.parquet").rows == maker.rows
+
+
+@pytest.mark.slow
+def test_the_accuracy_tables_are_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, value in (("PARALLEL", (2,)), ("LOOK_BACKS", (1, 10)), ("USERS", (1, 10))):
+        monkeypatch.setattr(session_accuracy, name, value)
+    page = tmp_path / "page.md"
+    page.write_text(f"above {session_accuracy.BEGIN} old {session_accuracy.END} below")
+    monkeypatch.setattr(sys, "argv", ["session_accuracy.py", "--rows", "300", "--docs", str(page)])
+    session_accuracy.main()
+    text = page.read_text()
+    assert text.startswith("above ") and text.endswith(" below") and " old " not in text
+    lines = [line for line in text.splitlines() if line.startswith("| made, 2 chains a user |")]
+    assert len(lines) == 2 and lines[0].count(" / ") == 2
+    assert "| made, no sessions: true | 1.000 | 1.000 |" in text
