@@ -1,0 +1,51 @@
+"""Several ordered lists of dense items in two arrays: each list is a ring closed by a root of its own.
+
+`after[root]` is the oldest item and `before[root]` the youngest; an empty list's root points at itself.
+An item is in one list at most, so one pair of arrays holds all lists of a cache. Separate arrays ran as
+fast as packed rows of 16 or 32 bytes did (`benchmarks/object_policies.py`), so they are kept plain.
+Slow twin: a Python list, in `tests/kernels/test_linked_list.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from servescope.kernels.jit import borrowing_kernel
+
+Places = npt.NDArray[np.int32]
+
+
+def rings(items: int, lists: int) -> tuple[Places, Places]:
+    """`after` and `before` of empty lists, int32[items + lists] each; list k has the root `items + k`.
+
+    Raises OverflowError above 2^31 places.
+    """
+    if items + lists > np.iinfo(np.int32).max:
+        raise OverflowError(f"a linked list holds fewer than 2^31 items, and {items:,} are asked for")
+    after = np.arange(items + lists, dtype=np.int32)
+    return after, after.copy()
+
+
+@borrowing_kernel
+def append(after: Places, before: Places, root: int, item: int | np.int64) -> None:
+    """Make an item, which must be in no list, the youngest. Changes the lists."""
+    youngest = before[root]
+    after[youngest] = item
+    before[item] = youngest
+    after[item] = root
+    before[root] = item
+
+
+@borrowing_kernel
+def remove(after: Places, before: Places, item: int | np.int64) -> None:
+    """Take an item out of the list that it is in; its own two links keep their values. Changes the lists."""
+    older, younger = before[item], after[item]
+    after[older] = younger
+    before[younger] = older
+
+
+@borrowing_kernel
+def is_empty(after: Places, root: int) -> bool:
+    """Whether a list has no item."""
+    return bool(after[root] == root)
