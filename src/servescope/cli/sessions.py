@@ -9,59 +9,60 @@ import typer
 
 from servescope.cli.options import Json, Reading, Traces, day_window, with_reading
 from servescope.cli.show import progress_bars, show
-from servescope.errors import UsageError
+
+Out = Annotated[
+    str | None,
+    typer.Option(
+        "--out", "-o", metavar="FILE", help="Parquet of all requests and sessions.", show_default=False
+    ),
+]
+Rule = Annotated[
+    Literal["paper", "stated", "blocks"] | None,
+    typer.Option(help="How sessions are found; stated ones if there are any, else the published rule."),
+]
+LookBack = Annotated[
+    int, typer.Option(min=1, help="Last requests of a user and model among which a parent is sought.")
+]
+Completed = Annotated[
+    bool, typer.Option("--parent-completed", help="A parent must have ended when its child starts.")
+]
+MaxGap = Annotated[
+    float | None, typer.Option(min=0.0, metavar="S", help="Longest time from start to start, seconds.")
+]
+Unique = Annotated[bool, typer.Option("--unique", help="No link where two parents fit equally well.")]
+Model = Annotated[str | None, typer.Option(help="Only requests of this model.")]
+Window = Annotated[
+    str | None, typer.Option(metavar="FROM:TO", help="Only requests of these days of the trace clock.")
+]
+Against = Annotated[
+    Literal["stated", "blocks"] | None,
+    typer.Option(help="Measure the rule against sessions that are stated, or known from block ids."),
+]
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads; one a core if left out.")]
+Engine = Annotated[
+    str, typer.Option(metavar="NAME", help="local: threads. ray: tasks of a Ray cluster (extra ray).")
+]
+Address = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Running Ray cluster; one is started if left out.")
+]
 
 
 @with_reading
 def sessions(
     traces: Traces,
     *,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="Parquet of all requests and sessions.", show_default=False
-        ),
-    ] = None,
-    rule: Annotated[
-        Literal["paper", "stated", "blocks"] | None,
-        typer.Option(help="How sessions are found; stated ones if there are any, else the published rule."),
-    ] = None,
-    look_back: Annotated[
-        int, typer.Option(min=1, help="Last requests of a user and model among which a parent is sought.")
-    ] = 10,
-    parent_completed: Annotated[
-        bool, typer.Option("--parent-completed", help="A parent must have ended when its child starts.")
-    ] = False,
-    max_gap: Annotated[
-        float | None, typer.Option(min=0.0, metavar="S", help="Longest time from start to start, seconds.")
-    ] = None,
-    unique: Annotated[
-        bool, typer.Option("--unique", help="No link where two parents fit equally well.")
-    ] = False,
-    model: Annotated[str | None, typer.Option(help="Only requests of this model.")] = None,
-    window: Annotated[
-        str | None, typer.Option(metavar="FROM:TO", help="Only requests of these days of the trace clock.")
-    ] = None,
-    against: Annotated[
-        Literal["stated", "blocks"] | None,
-        typer.Option(help="Measure the rule against sessions that are stated, or known from block ids."),
-    ] = None,
-    look_backs: Annotated[
-        str | None, typer.Option(metavar="K,K…", help="With --against: measure these look-backs, too.")
-    ] = None,
-    users: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N,N…", help="With --against: also deal the known sessions to N users at random."
-        ),
-    ] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads; one a core if left out.")] = None,
-    engine: Annotated[
-        str, typer.Option(metavar="NAME", help="local: threads. ray: tasks of a Ray cluster (extra ray).")
-    ] = "local",
-    address: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Running Ray cluster; one is started if left out.")
-    ] = None,
+    out: Out = None,
+    rule: Rule = None,
+    look_back: LookBack = 10,
+    parent_completed: Completed = False,
+    max_gap: MaxGap = None,
+    unique: Unique = False,
+    model: Model = None,
+    window: Window = None,
+    against: Against = None,
+    threads: Threads = None,
+    engine: Engine = "local",
+    address: Address = None,
     reading: Reading,
     json: Json = False,
 ) -> None:
@@ -78,8 +79,6 @@ def sessions(
             partial(api.read, *traces, progress=bar("reading"), **reading),
             out=out,
             against=against,
-            look_backs=counts(look_backs, "--look-backs"),
-            users=counts(users, "--users"),
             rule=rule,
             look_back=look_back,
             parent_completed=parent_completed,
@@ -93,20 +92,6 @@ def sessions(
             progress=bar("linking"),
         )
     show(result, json=json)
-
-
-def counts(text: str | None, option: str) -> tuple[int, ...]:
-    """Whole numbers between commas. Raises UsageError for anything else.
-
-    >>> counts("1,10", "--users")
-    (1, 10)
-    """
-    try:
-        return tuple(int(part) for part in text.split(",")) if text else ()
-    except ValueError:
-        raise UsageError(
-            f'{option} takes whole numbers between commas, not "{text}". Example: {option} 1,10,50.'
-        ) from None
 
 
 COMMANDS = (sessions,)
