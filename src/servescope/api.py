@@ -195,13 +195,12 @@ def views(
     lb_window_days  of the latter, their half-open window in days of the trace clock; None = the last 59 days
     rows            also write row slices, rows/ and tables/raster_rows.parquet; figures: also draw figures/
     preset          study whose choices stand for those left out; compare: table `compare_NAME` of its numbers
-    engine          "local": threads; "ray": tasks of a Ray cluster (extra `ray`), running at `address`
-    resume          go on from the state in `out`; the tables are those of a full run
+    engine          "local": threads; "ray": tasks of a cluster at `address`; resume: from the state in `out`
     rasters         the fields of `servescope.views.ViewOptions` whose names begin with raster
     """
     from servescope.report.study.compare import compared_tables
     from servescope.views.presets import settled
-    from servescope.views.run import view_tables
+    from servescope.views.run import RUNNING, view_tables
 
     if out is None and (rows or resume or address):
         raise UsageError("row slices, --resume and --address need a folder; name one with -o DIR.")
@@ -213,11 +212,10 @@ def views(
     compared_tables((), compare)  # an unknown name is refused before the scan
     state = None if out is None else Path(out) / "state"
     options, named, said = settled(whole, chosen)
-    options |= {"threads": threads, "engine": engine, "address": address}
-    options |= {"folder": state, "resume": resume, "progress": progress}
+    how = (threads, engine, address, state, resume, progress)
     with nullcontext(None) if out is None else atomic(out) as part:
         options["rows"] = part if rows else None
-        tables, notes, timing = view_tables(whole, view, options)
+        tables, notes, timing = view_tables(whole, view, options | dict(zip(RUNNING, how, strict=True)))
         tables += compared_tables(tables, compare)
         result = result_of("views", whole, tables, notes=[*said, *notes], view=list(view), **named)
         if part is not None and state is not None:

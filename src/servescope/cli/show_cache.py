@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 RATIOS = {"token_hit_ratio": "token hit ratio", "request_hit_ratio": "request hit ratio"}
 TIE = "="  # behind a ratio that ties with LRU's
-FIRST, NEXT = 16, 10  # widths of the columns
+FIRST, NEXT = 16, 9  # widths of the columns
 SHOWN = 40
 
 
@@ -66,15 +66,23 @@ def _print_grid(
 
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     found = {(row["policy"], row["capacity_tokens"]): row for row in rows}
-    column = max(NEXT, *(len(name) + 2 for name in policies))
-    across = max(1, (width - FIRST) // column)
-    for start in range(0, len(policies), across):
-        here = policies[start : start + across]
+    for here in _side_by_side(policies, width):
         typer.echo("\n" + printable(title))
-        typer.echo("tokens".ljust(FIRST) + "".join(printable(name).rjust(column) for name in here))
+        typer.echo("tokens".ljust(FIRST) + "".join(printable(name).rjust(wide) for name, wide in here))
         for tokens in dict.fromkeys(row["capacity_tokens"] for row in rows):
-            cells = [_cell(found.get((name, tokens)), metric, ties) for name in here]
-            typer.echo(f"{tokens:,}".ljust(FIRST) + "".join(cell.rjust(column) for cell in cells))
+            cells = [(_cell(found.get((name, tokens)), metric, ties), wide) for name, wide in here]
+            typer.echo(f"{tokens:,}".ljust(FIRST) + "".join(cell.rjust(wide) for cell, wide in cells))
+
+
+def _side_by_side(policies: Sequence[str], width: int) -> list[list[tuple[str, int]]]:
+    """Policies with the widths of their columns, in groups that fit beside the capacities."""
+    groups: list[list[tuple[str, int]]] = []
+    for name in policies:
+        wide = max(NEXT, len(name) + 2)
+        if not groups or FIRST + sum(other for _, other in groups[-1]) + wide > width:
+            groups.append([])
+        groups[-1].append((name, wide))
+    return groups
 
 
 def _cell(row: Row | None, metric: str, ties: set[tuple[str, str, int, str]]) -> str:
