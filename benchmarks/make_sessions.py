@@ -199,17 +199,21 @@ class Maker:
         self.made += rows
         return out
 
-    def groups(self) -> Iterator[tuple[int, Ints]]:
-        """First row and rows of each group; the next one is made while the caller works on the last."""
-        sizes = [min(GROUP_ROWS, self.shape.rows - low) for low in range(0, self.shape.rows, GROUP_ROWS)]
+    def tables(self, build: Callable[[Maker, int, Ints], pa.Table]) -> Iterator[pa.Table]:
+        """The rows as tables; the next one is made while the caller works on the last."""
+
+        def following(low: int) -> pa.Table:
+            return build(self, low, self.group(min(GROUP_ROWS, self.shape.rows - low)))
+
+        starts = range(0, self.shape.rows, GROUP_ROWS)
         with ThreadPoolExecutor(1) as pool:
-            coming: Future[Ints] | None = pool.submit(self.group, sizes[0]) if sizes else None
-            for index, low in enumerate(range(0, self.shape.rows, GROUP_ROWS)):
+            coming: Future[pa.Table] | None = pool.submit(following, 0) if starts else None
+            for low in starts:
                 assert coming is not None
-                rows = coming.result()
-                more = index + 1 < len(sizes)
-                coming = pool.submit(self.group, sizes[index + 1]) if more else None
-                yield low, rows
+                table = coming.result()
+                more = low + GROUP_ROWS in starts
+                coming = pool.submit(following, low + GROUP_ROWS) if more else None
+                yield table
 
 
 def _coded(codes: Ints, texts: pa.Array, null: npt.NDArray[np.bool_] | None = None) -> pa.DictionaryArray:
@@ -331,7 +335,7 @@ COLUMNS = (
 def make_canonical(target: Path, shape: Shape) -> None:
     """Write canonical Parquet, sessions stated."""
     maker = Maker(shape)
-    tables = (canonical_table(maker, low, rows) for low, rows in maker.groups())
+    tables = maker.tables(canonical_table)
     sizes = [min(GROUP_ROWS, shape.rows - low) for low in range(0, shape.rows, GROUP_ROWS)]
     decisions = ["made rows; sessions, parents and turns are those that the rows were made from"]
     ledger = Ledger(shape.rows, shape.rows)
@@ -345,8 +349,7 @@ def make_chutes(target: Path, shape: Shape) -> None:
     with atomic(target) as part, ThreadPoolExecutor(1) as pool:
         writer: pq.ParquetWriter | None = None
         written: Future[None] | None = None
-        for low, rows in maker.groups():
-            table = chutes_table(maker, low, rows)
+        for table in maker.tables(chutes_table):
             texts = [f.name for f in table.schema if pa.types.is_dictionary(f.type)]
             writer = writer or pq.ParquetWriter(
                 part, table.schema, compression="zstd", store_schema=False, use_dictionary=texts + SMALL
