@@ -84,7 +84,7 @@ DETAILS_DOC = "What policies tell of themselves at the end of a replay."
 
 
 def block_tables(sweeps: Sequence[Swept]) -> list[Table]:
-    """Tables about the workloads, hit rates by name, by category, by position; what policies tell of themselves."""
+    """What was replayed, hit rates by name, by category, by position; what policies tell of themselves."""
     cells = list(_cells(sweeps))
     positions = [row for cell in cells for row in _positions(*cell)]
     made = [
