@@ -45,7 +45,7 @@ WORST_BYTES = 12  # of one value: key 5, bin 2, count 4, end 1
 
 
 @inlined
-def _put(out: Bytes, at: int, number: int) -> int:
+def put_number(out: Bytes, at: int, number: int) -> int:
     """Write a number above 0 at `at`; where it ends."""
     while number >= 0x80:
         out[at] = np.uint8(number & 0x7F | 0x80)
@@ -73,7 +73,7 @@ def _coded(values: Values) -> npt.NDArray[np.uint8]:
     at, i, last_key = 0, 0, -1
     while i < len(values):
         key = int(np.int64(values[i] >> np.uint64(BIN_BITS)))
-        at = _put(out, at, key - last_key)
+        at = put_number(out, at, key - last_key)
         last_key, last_bin = key, -1
         while i < len(values) and np.int64(values[i] >> np.uint64(BIN_BITS)) == key:
             first = i
@@ -81,9 +81,9 @@ def _coded(values: Values) -> npt.NDArray[np.uint8]:
                 i += 1
             here = int(np.int64(values[first] & np.uint64((1 << BIN_BITS) - 1)))
             times = i - first
-            at = _put(out, at, (here - last_bin) << 1 | (times > 1))
+            at = put_number(out, at, (here - last_bin) << 1 | (times > 1))
             if times > 1:
-                at = _put(out, at, times)
+                at = put_number(out, at, times)
             last_bin = here
         out[at] = 0
         at += 1
@@ -111,7 +111,7 @@ def _add_bins(run: Bytes, at: int, counts: Ints, filled: Values) -> int:
 
 
 @inlined
-def _put_bins(out: Bytes, at: int, counts: Ints, filled: Values) -> int:
+def put_bins(out: Bytes, at: int, counts: Ints, filled: Values) -> int:
     """Write the bins of a key, and set counts and marks to 0; where they end."""
     last = -1
     while filled[WORDS] != 0:
@@ -124,9 +124,9 @@ def _put_bins(out: Bytes, at: int, counts: Ints, filled: Values) -> int:
             bits &= bits - np.uint64(1)
             times = int(counts[here])
             counts[here] = 0
-            at = _put(out, at, (here - last) << 1 | (times > 1))
+            at = put_number(out, at, (here - last) << 1 | (times > 1))
             if times > 1:
-                at = _put(out, at, times)
+                at = put_number(out, at, times)
             last = here
     out[at] = 0
     return at + 1
@@ -160,7 +160,7 @@ def _merged(runs: Bytes, edges: Ints) -> npt.NDArray[np.uint8]:
                 shared += 1
         if key == NO_KEY:
             return out[:at].copy()
-        at = _put(out, at, key - last)
+        at = put_number(out, at, key - last)
         last = key
         if shared == 1:
             place = places[first]
@@ -176,7 +176,7 @@ def _merged(runs: Bytes, edges: Ints) -> npt.NDArray[np.uint8]:
             if keys[i] == key:
                 place = _add_bins(runs, places[i], counts, filled)
                 keys[i], places[i] = _next_key(runs, place, edges[i + 1], key)
-        at = _put_bins(out, at, counts, filled)
+        at = put_bins(out, at, counts, filled)
 
 
 @inlined
@@ -314,7 +314,7 @@ class Runs:
         if self.filled:
             values, self.pending, self.filled = self.pending[: self.filled], np.zeros(0, np.uint64), 0
             values.sort()
-            self._enter(_coded(values), 0)
+            self.enter_sorted(values)
 
     def merge(self, later: Runs) -> None:
         """Take over all values of another, which is used up."""
@@ -362,6 +362,14 @@ class Runs:
         """What is stored: runs alone, so that no half-filled buffer is."""
         self.flush()
         return self.__dict__
+
+    def enter_sorted(self, values: Values) -> None:
+        """Take sorted values, uint64[n]: key << BIN_BITS | bin."""
+        self.enter(_coded(values))
+
+    def enter(self, run: Bytes) -> None:
+        """Take a run of about CHUNK values."""
+        self._enter(run, 0)
 
     def _enter(self, run: Bytes, level: int) -> None:
         while len(self.levels) <= level:

@@ -13,7 +13,8 @@ from servescope import schema
 from servescope.kernels.jit import kernel
 from servescope.tables import table
 from servescope.views.clock import months_of
-from servescope.views.key_tally import KeyTally, shapes_of
+from servescope.views.derived import token_bins
+from servescope.views.key_tally import KeyTally, rows_of
 from servescope.views.sketch import Context, View, held, int32, int64
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from servescope.trace import Batch
 
 COLUMNS = ("arrival_us", "model", "user", "cohort", "input_tokens", "output_tokens", "cached_tokens")
+FIRST, COHORT = range(2)  # of what is known of a user
 ABOVE_COHORT = 1 << 15  # cohorts are held less this: below 0, so that 0 is "none" and the least wins
 SHAPE = (
     "n_shape: requests with input and output above 0; it_median, ot_median: their median tokens, from 100 "
@@ -37,35 +39,34 @@ MODEL_DOC = f"Every model. {SHAPE}"
 
 
 @kernel
-def _first(
-    first: npt.NDArray[np.int64],
-    cohorts: npt.NDArray[np.int32],
+def _meet(
+    met: npt.NDArray[np.int64],
     user: npt.NDArray[np.int32],
     arrival: npt.NDArray[np.int64],
     cohort: npt.NDArray[np.int32],
 ) -> None:
-    """Note each user's first arrival + 1 and least cohort - ABOVE_COHORT (0: none); both modified."""
+    """Note each user's first arrival + 1 and least cohort - ABOVE_COHORT (0: none): int64[users, 2]."""
     for i in range(len(user)):
-        if user[i] >= 0:
-            if first[user[i]] == 0:
-                first[user[i]] = arrival[i] + 1
-            if cohort[i] != schema.NULL_INT32:
-                cohorts[user[i]] = min(cohorts[user[i]], cohort[i] - ABOVE_COHORT)
+        who = user[i]
+        if who >= 0:
+            if met[who, FIRST] == 0:
+                met[who, FIRST] = arrival[i] + 1
+            month = cohort[i] - ABOVE_COHORT if cohort[i] != schema.NULL_INT32 else 0
+            met[who, COHORT] = min(met[who, COHORT], month)
 
 
 @dataclass
 class KeyStats:
-    """first int64[users], arrival + 1; cohorts int32[users], less ABOVE_COHORT; tallies by user and model."""
+    """met int64[users, 2]: first arrival + 1, cohort less ABOVE_COHORT; tallies by user and by model."""
 
     context: Context
-    first: npt.NDArray[np.int64] = field(init=False)
-    cohorts: npt.NDArray[np.int32] = field(init=False)
+    met: npt.NDArray[np.int64] = field(init=False)
     users: KeyTally = field(init=False)
     models: KeyTally = field(init=False)
 
     def __post_init__(self) -> None:
         users = len(self.context.texts.get("user", ()))
-        self.first, self.cohorts = np.zeros(users, np.int64), np.zeros(users, np.int32)
+        self.met = np.zeros((users, 2), np.int64)
         self.users, self.models = KeyTally(users), KeyTally(len(self.context.texts.get("model", ())))
 
     @property
@@ -75,21 +76,26 @@ class KeyStats:
 
     def update(self, batch: Batch) -> None:
         """Fold in the next rows."""
-        it, ot, ct = (int32(batch, name) for name in COLUMNS[4:])
-        values = shapes_of(it, ot, ct, self.context.has("input_tokens"), self.context.has("output_tokens"))
+        has_it, has_ot = self.context.has("input_tokens"), self.context.has("output_tokens")
+        it_bin, ot_bin = token_bins(batch, "input_tokens"), token_bins(batch, "output_tokens")
+        it, ct = int32(batch, "input_tokens"), int32(batch, "cached_tokens")
+        rows = rows_of(it, ct, it_bin, ot_bin, has_it, has_ot)
+        if has_it != has_ot:  # the one that is there stands for both
+            it_bin = ot_bin = it_bin if has_it else ot_bin
         if self.context.has("user"):
             user = int32(batch, "user")
-            _first(self.first, self.cohorts, user, int64(batch, "arrival_us"), int32(batch, "cohort"))
-            self.users.add(user, values)
+            _meet(self.met, user, int64(batch, "arrival_us"), int32(batch, "cohort"))
+            self.users.add(user, rows, it_bin, ot_bin)
         if self.context.has("model"):
-            self.models.add(int32(batch, "model"), values)
+            self.models.add(int32(batch, "model"), rows, it_bin, ot_bin)
 
     def merge(self, later: KeyStats) -> None:
         """Fold in the adjacent, later slice."""
         own = slice(int(later.users.span[0]), int(later.users.span[1]))
         if own.start < own.stop:
-            self.first[own] = np.where(self.first[own] == 0, later.first[own], self.first[own])
-            self.cohorts[own] = np.minimum(self.cohorts[own], later.cohorts[own])
+            mine, other = self.met[own], later.met[own]
+            mine[:, FIRST] = np.where(mine[:, FIRST] == 0, other[:, FIRST], mine[:, FIRST])
+            mine[:, COHORT] = np.minimum(mine[:, COHORT], other[:, COHORT])
         self.users.merge(later.users)
         self.models.merge(later.models)
 
@@ -108,10 +114,11 @@ class KeyStats:
 
     def _appearances(self) -> dict[str, tuple[pa.DataType, Any]]:
         timed = self.context.meta.origin.kind != "none"
-        clock = self.first - 1 + self.context.meta.origin.clock_us
+        clock = self.met[:, FIRST] - 1 + self.context.meta.origin.clock_us
         unknown = np.full(len(clock), not timed)
         if self.context.has("cohort"):
-            cohort = pa.array(self.cohorts + ABOVE_COHORT, pa.int32(), mask=self.cohorts == 0)
+            months = self.met[:, COHORT]
+            cohort = pa.array((months + ABOVE_COHORT).astype(np.int32), pa.int32(), mask=months == 0)
         else:
             cohort = pa.array(months_of(clock), pa.int32(), mask=unknown)
         return {

@@ -10,14 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from servescope import schema
-from servescope.kernels.histogram import log_bin
 from servescope.kernels.jit import kernel
-from servescope.kernels.runs import Runs
+from servescope.kernels.shapes import ShapeRuns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Ints = npt.NDArray[np.int64]
+Bins = npt.NDArray[np.int16]
 Words = npt.NDArray[np.uint64]
 N_SHAPE, N_HIT, HIT_SUM = range(3)
 HIT_BITS = 32
@@ -25,68 +25,76 @@ NONE = -1
 
 
 @kernel
-def shapes_of(
+def rows_of(
     it: npt.NDArray[np.int32],
-    ot: npt.NDArray[np.int32],
     ct: npt.NDArray[np.int32],
+    it_bin: Bins,
+    ot_bin: Bins,
     has_it: bool,
     has_ot: bool,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """What each row adds, int64[rows] each: 1 where it is of F-SHAPE, its bins of input and of output
-    (NONE: nothing), and its hit ratio in 2^-32 (NONE: not of F-HIT)."""
-    shape = np.zeros(len(it), np.int64)
-    it_bin, ot_bin, hit = np.full((3, len(it)), NONE, np.int64)
+) -> tuple[npt.NDArray[np.bool_], Ints]:
+    """What each row adds: whether it is of F-SHAPE, bool[rows], and its hit ratio in 2^-32, int64[rows]
+    (NONE: not of F-HIT)."""
+    shape, hit = np.empty(len(it), np.bool_), np.empty(len(it), np.int64)
     for i in range(len(it)):
-        if (not has_it or it[i] > 0) and (not has_ot or ot[i] > 0):
-            shape[i] = 1
-            if has_it:
-                it_bin[i] = log_bin(float(it[i]))
-            if has_ot:
-                ot_bin[i] = log_bin(float(ot[i]))
-        if it[i] > 0 and ct[i] != schema.NULL_INT32:
+        shape[i] = ((not has_it) | (it_bin[i] > 0)) & ((not has_ot) | (ot_bin[i] > 0))
+        hit[i] = NONE
+    for i in range(len(it)):  # apart: the loop above has no branch
+        if ct[i] != schema.NULL_INT32 and it[i] > 0:
             hit[i] = (np.int64(min(max(ct[i], 0), it[i])) << HIT_BITS) // it[i]
-    return shape, it_bin, ot_bin, hit
+    return shape, hit
 
 
 @kernel
-def _fold(sums: Words, span: Ints, keys: npt.NDArray[np.int32], shape: Ints, hit: Ints) -> None:
+def _fold(
+    sums: Words, span: Ints, keys: npt.NDArray[np.int32], shape: npt.NDArray[np.bool_], hit: Ints
+) -> None:
     """Add up rows in sums and span, both modified; see `KeyTally`."""
+    low, high = span[0], span[1]
     for i in range(len(keys)):
-        key = keys[i]
+        key = np.int64(keys[i])
         if key >= 0:
-            span[0] = min(span[0], key)
-            span[1] = max(span[1], key + 1)
+            low, high = min(low, key), max(high, key + 1)
             sums[key, N_SHAPE] += np.uint64(shape[i])
             if hit[i] >= 0:
                 sums[key, N_HIT] += np.uint64(1)
                 sums[key, HIT_SUM] += np.uint64(hit[i])
+    span[0], span[1] = low, high
 
 
 @dataclass
 class KeyTally:
     """Sums and histograms of dense keys.
 
-    keys             number of keys
-    sums             uint64[keys, 3]: N_SHAPE, N_HIT, HIT_SUM in 2^-32
-    span             int64[2]: the lowest key met, the highest + 1
-    inputs, outputs  histograms of tokens of F-SHAPE rows
+    keys    number of keys
+    sums    uint64[keys, 3]: N_SHAPE, N_HIT, HIT_SUM in 2^-32
+    span    int64[2]: the lowest key met, the highest + 1
+    shapes  histograms of input and output tokens of F-SHAPE rows
     """
 
     keys: int
     sums: Words = field(init=False)
     span: Ints = field(default_factory=lambda: np.array([2**62, 0], np.int64))
-    inputs: Runs = field(default_factory=Runs)
-    outputs: Runs = field(default_factory=Runs)
+    shapes: ShapeRuns = field(default_factory=ShapeRuns)
 
     def __post_init__(self) -> None:
         self.sums = np.zeros((self.keys, 3), np.uint64)
 
-    def add(self, keys: npt.NDArray[np.int32], values: tuple[Ints, Ints, Ints, Ints]) -> None:
-        """Count rows: int32[rows] keys (negative: left out) and what `shapes_of` says of them."""
-        shape, it_bin, ot_bin, hit = values
-        _fold(self.sums, self.span, keys, shape, hit)
-        self.inputs.add(keys, it_bin)
-        self.outputs.add(keys, ot_bin)
+    def add(
+        self,
+        keys: npt.NDArray[np.int32],
+        rows: tuple[npt.NDArray[np.bool_], Ints],
+        it_bin: Bins,
+        ot_bin: Bins,
+    ) -> None:
+        """Count rows.
+
+        keys            int32[rows], negative: left out
+        rows            what `rows_of` says of them
+        it_bin, ot_bin  int16[rows], log bins; 0 where the row is not of F-SHAPE
+        """
+        _fold(self.sums, self.span, keys, *rows)
+        self.shapes.add(keys, it_bin, ot_bin)
 
     def merge(self, later: KeyTally) -> None:
         """Add the counts of another, which is used up. Changes this one."""
@@ -94,8 +102,7 @@ class KeyTally:
         if low < high:
             self.sums[low:high] += later.sums[low:high]
             self.span[0], self.span[1] = min(self.span[0], low), max(self.span[1], high)
-        self.inputs.merge(later.inputs)
-        self.outputs.merge(later.outputs)
+        self.shapes.merge(later.shapes)
 
     def columns(self, has: Mapping[str, bool]) -> dict[str, tuple[pa.DataType, Any]]:
         """Result columns n_shape, it_median, ot_median, n_hit, hit_sum of all keys.
@@ -103,9 +110,8 @@ class KeyTally:
         has  "it", "ot", "ct": whether the source states them
         """
         medians = {}
-        for name, held in (("it", self.inputs), ("ot", self.outputs)):
-            values = held.quantile(0.5, self.keys, whole=True)
-            medians[name] = (pa.float64(), pa.array(values, mask=np.isnan(values)))
+        for name, values in zip(("it", "ot"), self.shapes.quantiles(0.5, self.keys), strict=True):
+            medians[name] = (pa.float64(), pa.array(values, mask=np.isnan(values) | (not has[name])))
         hits = self.sums[:, HIT_SUM] / 2.0**HIT_BITS
         unknown = pa.nulls(self.keys)
         return {
