@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
-from servescope.cli.options import Json, Reading, Traces, with_reading
+from servescope.cli.options import Json, Reading, Traces, day_window, with_reading
 from servescope.cli.show import progress_bars, show
 
 Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="File to write.", show_default=False)]
@@ -59,6 +59,18 @@ def export(
             "--delta-prompts", help="Write only what each turn adds to its parent's prompt and answer."
         ),
     ] = False,
+    objects: Annotated[
+        Literal["sessions"] | None,
+        typer.Option(help="Write sessions, stated or rebuilt, as the objects of requests (oracle_general)."),
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="With --objects: only requests of this model.")] = None,
+    window: Annotated[
+        str | None,
+        typer.Option(metavar="FROM:TO", help="With --objects: only these days of the trace clock."),
+    ] = None,
+    rule: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --objects: stated, paper, blocks.")
+    ] = None,
     reading: Reading,
     json: Json = False,
 ) -> None:
@@ -70,7 +82,11 @@ def export(
 
     with progress_bars() as bar:
         trace = partial(api.read, *traces, progress=bar("reading"), **reading)
-        result = api.export(trace, out=out, to=to, lossy=lossy, delta_prompts=delta_prompts)
+        chosen = {"model": model, "window_days": day_window(window, "--window"), "rule": rule}
+        rows: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
+        result = api.export(
+            trace, out=out, to=to, lossy=lossy, delta_prompts=delta_prompts, objects=objects, **rows
+        )
     show(result, json=json)
 
 
