@@ -263,43 +263,32 @@ def sessions(
     trace: TraceLike,
     *,
     out: PathLike | None = None,
+    tables: PathLike | None = None,
     against: str | None = None,
-    look_backs: Sequence[int] = (),
-    users: Sequence[int] = (),
-    threads: int | None = None,
-    engine: str = "local",
-    address: str | None = None,
-    progress: Progress | None = None,
     **options: Any,
 ) -> Result:
     """Sessions: stated ones as they are, or rebuilt from users, models, lengths and order.
 
-    out       canonical Parquet of all requests with session_id, turn, parent_id and prefix_tokens
-    against   "stated" or "blocks": also measure the rule against sessions that are known, for each of
-              `look_backs` too, and with these sessions dealt at random to so many `users`
-    threads   None = one a core; engine, address, progress as in `views`
-    options   fields of `servescope.sessions.links.SessionOptions`: rule, look_back, …
+    out      canonical Parquet of all requests with session_id, turn, parent_id and prefix_tokens
+    tables   folder for the tables as NAME.parquet
+    against  "stated" or "blocks": also measure the rule against sessions that are known, with the options
+             `look_backs` and `users` for each of these, too
+    options  rule, look_back, parent_completed, max_gap_s, unique, model, window_days (the fields of
+             `servescope.sessions.links.SessionOptions`); threads, engine, address, progress as in `views`
 
-    Tables: summary, session_rows, session_turns, prompt_growth, think_time, link_ambiguity, limits.
+    Tables: summary, session_rows, limits, session_turns, link_ambiguity, think_time, prompt_growth.
     """
-    from servescope.sessions.accuracy import measured
-    from servescope.sessions.find import find_sessions
-    from servescope.sessions.links import SessionOptions
-    from servescope.sessions.reconstruct import Running
+    from servescope.sessions.result import sessions_result
 
-    chosen = SessionOptions(**{**options, "rule": options.get("rule") or ("paper" if against else None)})
     if out is not None:
         refuse_target(out, folder=False)
-    target = None if out is None else Path(out)
-    running = Running(threads, engine, address, target and target.parent, progress)
+    if tables is not None:
+        refuse_target(tables, folder=True, own=("*.parquet",))
     whole = trace_of(trace)
-    tables, notes = find_sessions(whole, chosen, running, out=target)
-    more = measured(whole, chosen, truth=against, look_backs=look_backs, users=users)
-    tables, notes = tables + more[0], notes + more[1]
+    result = sessions_result(whole, out=out, tables=tables, against=against, options=options)
     if out is not None:
         write_rejects(whole.rejects, out)
-    shown = {name: value for name, value in vars(chosen).items() if value not in (None, False)}
-    return result_of("sessions", whole, tables, notes=notes, against=against, **shown)
+    return result
 
 
 def report_from(folder: PathLike, *, figures: bool = True, compare: str | None = None) -> Result:

@@ -9,12 +9,16 @@ import typer
 
 from servescope.cli.options import Json, Reading, Traces, day_window, with_reading
 from servescope.cli.show import progress_bars, show
+from servescope.errors import UsageError
 
 Out = Annotated[
     str | None,
     typer.Option(
         "--out", "-o", metavar="FILE", help="Parquet of all requests and sessions.", show_default=False
     ),
+]
+Tables = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Folder for the tables as Parquet, however long they are.")
 ]
 Rule = Annotated[
     Literal["paper", "stated", "blocks"] | None,
@@ -38,6 +42,13 @@ Against = Annotated[
     Literal["stated", "blocks"] | None,
     typer.Option(help="Measure the rule against sessions that are stated, or known from block ids."),
 ]
+LookBacks = Annotated[
+    str | None, typer.Option(metavar="K,K…", help="With --against: measure these look-backs, too.")
+]
+Users = Annotated[
+    str | None,
+    typer.Option(metavar="N,N…", help="With --against: also deal the known sessions to N users."),
+]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads; one a core if left out.")]
 Engine = Annotated[
     str, typer.Option(metavar="NAME", help="local: threads. ray: tasks of a Ray cluster (extra ray).")
@@ -52,6 +63,7 @@ def sessions(
     traces: Traces,
     *,
     out: Out = None,
+    tables: Tables = None,
     rule: Rule = None,
     look_back: LookBack = 10,
     parent_completed: Completed = False,
@@ -60,6 +72,8 @@ def sessions(
     model: Model = None,
     window: Window = None,
     against: Against = None,
+    look_backs: LookBacks = None,
+    users: Users = None,
     threads: Threads = None,
     engine: Engine = "local",
     address: Address = None,
@@ -78,7 +92,10 @@ def sessions(
         result = api.sessions(
             partial(api.read, *traces, progress=bar("reading"), **reading),
             out=out,
+            tables=tables,
             against=against,
+            look_backs=counts(look_backs, "--look-backs"),
+            users=counts(users, "--users"),
             rule=rule,
             look_back=look_back,
             parent_completed=parent_completed,
@@ -92,6 +109,20 @@ def sessions(
             progress=bar("linking"),
         )
     show(result, json=json)
+
+
+def counts(text: str | None, option: str) -> tuple[int, ...]:
+    """Whole numbers between commas. Raises UsageError for anything else.
+
+    >>> counts("1,10", "--users")
+    (1, 10)
+    """
+    try:
+        return tuple(int(part) for part in text.split(",")) if text else ()
+    except ValueError:
+        raise UsageError(
+            f'{option} takes whole numbers between commas, not "{text}". Example: {option} 1,10,50.'
+        ) from None
 
 
 COMMANDS = (sessions,)

@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 KNOWN, NEGATIVE, UNKNOWN = 0, 1, 2  # what is in a bin: a value, its opposite, or nothing
 BIN_BITS = 12
 SIGN_BITS = 2
-SECOND_US = 1_000_000
+SECOND_US = 1e6
 INPUT_TOKENS, PREFIX_TOKENS, LINKED, UNDECIDED = range(4)  # places in `sums`
 SUMS = 4
 
