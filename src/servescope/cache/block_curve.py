@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from servescope.cache.prompts import Prompts
     from servescope.kernels.recency import Words
 
-Ints = npt.NDArray[np.int64]
+    Ints = npt.NDArray[np.int64]
+
 SMALLEST = 1 << 12
+PIECE_ROWS = 1 << 13  # prompts whose positions are held at a time
 DOC = (
     "What an LRU cache of prefix blocks would have found, at every capacity where a value changes: requests "
     "with a hit, blocks found from the start of their prompt, and their tokens (partial last blocks with the "
@@ -34,55 +36,37 @@ DOC = (
 
 
 @dataclass
-class Curve:
-    """Counts by position of the block, and where every node stands. Grown by `add`.
+class Order:
+    """Where every node stands in order of last use. Grown by `positions`.
 
     slots       int32[nodes or more], time slot of the last use, -1: none
     bits, sums  see `kernels.recency`
     state       int64[2]: the next free slot, slots taken (the distinct nodes so far)
-    counts      int64[nodes + 1 or more, 3]: requests, blocks, tokens found at exactly this position
-    totals      int64[3]: requests, blocks, tokens in all
     """
 
     slots: npt.NDArray[np.int32] = field(default_factory=lambda: np.full(SMALLEST, -1, np.int32))
     bits: Words = field(default_factory=lambda: np.zeros(SMALLEST // 32, np.uint64))
     sums: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(SMALLEST // 32 + 1, np.int32))
     state: Ints = field(default_factory=lambda: np.zeros(2, np.int64))
-    counts: Ints = field(default_factory=lambda: np.zeros((SMALLEST + 1, 3), np.int64))
-    totals: Ints = field(default_factory=lambda: np.zeros(3, np.int64))
 
-    def add(
-        self,
-        offsets: Ints,
-        nodes: npt.NDArray[np.int32],
-        tails: npt.NDArray[np.int32],
-        *,
-        known: int,
-        block_tokens: int,
-        counted: int = 0,
-    ) -> None:
-        """Append prompts. Changes the curve.
+    def positions(self, offsets: Ints, nodes: npt.NDArray[np.int32], known: int) -> npt.NDArray[np.int32]:
+        """Use prompts: int32[references], position of each block before its request, 0 where it is new.
 
-        offsets, nodes, tails  as in `Prompts`, of these prompts alone
-        known                  nodes of the tree so far
-        counted                the first of these prompts that counts; those before warm up
+        offsets, nodes  as in `Prompts`, of these prompts alone; known: nodes of the tree so far
+
+        Changes the order. Each request sees those before it, never itself.
         """
         if known > len(self.slots):
-            room = max(known, 2 * len(self.slots))
             used = len(self.slots)
-            self.slots = longer(self.slots, room)
+            self.slots = longer(self.slots, max(known, 2 * used))
             self.slots[used:] = -1
-            wider = np.zeros((room + 1, 3), np.int64)
-            wider[: len(self.counts)] = self.counts
-            self.counts = wider
-        row = 0
-        while row < len(tails):
-            row = _follow(
-                self.slots, self.bits, self.sums, self.state, self.counts, self.totals,
-                offsets, nodes, tails, block_tokens, row, counted,
-            )  # fmt: skip
-            if row < len(tails):
+        found = np.zeros(len(nodes), np.int32)
+        row, rows = 0, len(offsets) - 1
+        while row < rows:
+            row = _follow(self.slots, self.bits, self.sums, self.state, offsets, nodes, row, found)
+            if row < rows:
                 self._renumber(int(offsets[row + 1] - offsets[row]))
+        return found
 
     def _renumber(self, least: int) -> None:
         recency.renumber(self.bits, self.slots, len(self.slots))
@@ -92,30 +76,31 @@ class Curve:
         recency.fill(self.bits, self.sums, 0, taken)
         self.state[0] = taken
 
-    def table(self) -> Table:
-        """The table `curve`: one row at every capacity where a value changes, and one for capacity 0."""
-        found = np.flatnonzero(self.counts[:, 1:].any(axis=1))
-        rows = np.cumsum(self.counts[found], axis=0)
-        rows = np.concatenate([np.zeros((1, 3), np.int64), rows])
-        capacity = np.concatenate([[0], found])
-        columns = {
-            "policy": pa.array(["lru"] * len(capacity)),
-            "capacity_blocks": capacity,
-            "request_hits": rows[:, 0],
-            "block_hits": rows[:, 1],
-            "hit_tokens": rows[:, 2],
-        }
-        return Table("curve", pa.table(columns), DOC)
 
+def lru_curve(prompts: Prompts, *, first: int = 0) -> Table:
+    """The table `curve` of prompts in memory: one row at every capacity where a value changes, and for 0.
 
-def lru_curve(prompts: Prompts, *, first: int = 0) -> Curve:
-    """The curve of prompts that are in memory; requests before `first` warm up and do not count."""
-    curve = Curve()
-    curve.add(
-        prompts.offsets, prompts.nodes, prompts.tails,
-        known=prompts.known, block_tokens=prompts.block_tokens, counted=first,
-    )  # fmt: skip
-    return curve
+    first  requests before it warm up and do not count
+    """
+    order = Order()
+    counts = np.zeros((prompts.known + 1, 3), np.int64)
+    for low in range(0, len(prompts.tails), PIECE_ROWS):
+        offsets = prompts.offsets[low : low + PIECE_ROWS + 1]
+        nodes = prompts.nodes[offsets[0] : offsets[-1]]
+        tails = prompts.tails[low : low + PIECE_ROWS]
+        positions = order.positions(offsets - offsets[0], nodes, prompts.known)
+        _count(positions, offsets - offsets[0], tails, prompts.block_tokens, max(0, first - low), counts)
+    found = np.flatnonzero(counts[:, 1:].any(axis=1))
+    rows = np.concatenate([np.zeros((1, 3), np.int64), np.cumsum(counts[found], axis=0)])
+    capacity = np.concatenate([[0], found])
+    columns = {
+        "policy": pa.array(["lru"] * len(capacity)),
+        "capacity_blocks": capacity,
+        "request_hits": rows[:, 0],
+        "block_hits": rows[:, 1],
+        "hit_tokens": rows[:, 2],
+    }
+    return Table("curve", pa.table(columns), DOC)
 
 
 @kernel
@@ -124,18 +109,14 @@ def _follow(
     bits: Words,
     sums: npt.NDArray[np.int32],
     state: Ints,
-    counts: Ints,
-    totals: Ints,
     offsets: Ints,
     nodes: npt.NDArray[np.int32],
-    tails: npt.NDArray[np.int32],
-    block_tokens: int,
     row: int,
-    counted: int,
+    found: npt.NDArray[np.int32],
 ) -> int:
-    """Use the prompts from `row` on until the slots run out: the row reached. See `Curve`."""
+    """Use the prompts from `row` on until the slots run out: the row reached. Changes all but the prompts."""
     room = len(bits) * 64
-    while row < len(tails):
+    while row < len(offsets) - 1:
         low, high = offsets[row], offsets[row + 1]
         length = high - low
         if state[0] + length > room:
@@ -148,20 +129,13 @@ def _follow(
                 position += 1
             else:
                 position = recency.taken_from(bits, sums, state[1], slot)
-            if row >= counted:
-                counts[position, 0] += place == low
-                counts[position, 1] += 1
-                counts[position, 2] += tails[row] if place == high - 1 else block_tokens
+            found[place] = position
             place += 1
         run = low  # only now, with all positions known, are the old slots freed, run by run
         for end in range(low + 1, place + 1):
             if end == place or slots[nodes[end]] != slots[nodes[end - 1]] - 1:
                 recency.clear(bits, sums, slots[nodes[end - 1]], end - run)
                 run = end
-        if row >= counted:
-            totals[0] += 1
-            totals[1] += length
-            totals[2] += 0 if length == 0 else (length - 1) * block_tokens + tails[row]
         recency.fill(bits, sums, state[0], length)
         for back in range(length):
             slots[nodes[low + back]] = state[0] + length - 1 - back
@@ -169,3 +143,24 @@ def _follow(
         state[1] += high - place
         row += 1
     return int(row)
+
+
+@kernel
+def _count(
+    positions: npt.NDArray[np.int32],
+    offsets: Ints,
+    tails: npt.NDArray[np.int32],
+    block_tokens: int,
+    first: int,
+    counts: Ints,
+) -> None:
+    """Count requests, blocks and tokens by position from prompt `first` on. Changes counts, int64[…, 3]."""
+    for row in range(first, len(tails)):
+        low, high = offsets[row], offsets[row + 1]
+        for place in range(low, high):
+            position = positions[place]
+            if position == 0:
+                break
+            counts[position, 0] += place == low
+            counts[position, 1] += 1
+            counts[position, 2] += tails[row] if place == high - 1 else block_tokens

@@ -61,7 +61,7 @@ def curve(workloads: Sequence[BlockWorkload], sizes: Sequence[Sequence[Size]]) -
     made: list[pa.Table] = []
     notes: list[str] = []
     for one in workloads:
-        found = lru_curve(one.prompts, first=one.first).table()
+        found = lru_curve(one.prompts, first=one.first)
         rows = found.data.num_rows
         tokens = pa.compute.multiply(found.data["capacity_blocks"], one.prompts.block_tokens)
         made.append(

@@ -35,7 +35,7 @@ def test_the_curve_has_the_hits_of_every_capacity(
     ]
     first = data.draw(st.integers(0, len(prompts)))
     laid = lay(prompts, inputs)
-    curve = lru_curve(laid, first=first).table().data.to_pylist()
+    curve = lru_curve(laid, first=first).data.to_pylist()
     for capacity in range(laid.known + 2):
         hits, _ = block_policies.leaf_lru(prompts, capacity)
         tokens = [min(found * BLOCK_TOKENS, tokens) for found, tokens in zip(hits, inputs, strict=True)]
@@ -53,7 +53,7 @@ def test_the_curve_is_the_replay_where_its_time_slots_run_out() -> None:
     ]
     laid = lay(prompts)
     assert laid.offsets[-1] > 1 << 15
-    curve = lru_curve(laid).table().data.to_pylist()
+    curve = lru_curve(laid).data.to_pylist()
     for capacity in (1, 10, 100, 1000, 10_000, laid.known):
         found, _ = hits_of(block_lru, laid, capacity)
         assert [row for row in curve if row["capacity_blocks"] <= capacity][-1]["block_hits"] == sum(found)
