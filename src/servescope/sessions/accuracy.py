@@ -14,6 +14,7 @@ from servescope.arrays import category_array
 from servescope.errors import UsageError, unknown_name
 from servescope.sessions.accuracy_counts import (
     Compared,
+    Facts,
     bins,
     compare,
     link_counts,
@@ -169,8 +170,8 @@ def accuracy(
     options = replace(options, rule=options.rule or "paper")
     if options.rule == truth:
         raise UsageError(f"the rule `{truth}` cannot be measured against itself; choose another with --rule.")
-    known = true_links(trace, options, truth)
-    found = _measured(trace, options, known)
+    known, facts = true_links(trace, options, truth), read_facts(trace)
+    found = compare(session_links(trace, options), known, facts)
     whole = {"rule": TEXT, "truth": TEXT, **_row_schema()}
     binned = {"dimension": TEXT, "low": I64, "high": I64, **LINKS}
     tables = [
@@ -178,14 +179,15 @@ def accuracy(
         stacked("accuracy_by", binned, list(_by(found)), BY),
     ]
     if look_backs:
-        rows = [_row(_measured(trace, o, known), o) for o in _look_backs(options, look_backs)]
+        rows = list(_by_look_back(trace, options, look_backs, known, facts))
         tables.append(stacked("accuracy_look_back", _row_schema(), rows, LOOK_BACK))
     if users:
-        several = _look_backs(options, look_backs or (options.look_back,))
+        several = look_backs or (options.look_back,)
         rows = []
         for count in users:
             dealt = deal(trace, known.session, count, seed=seed)
-            rows += [(count, *_row(_measured(dealt, one, known), one)) for one in several]
+            counted = _by_look_back(dealt, options, several, known, read_facts(dealt))
+            rows += [(count, *row) for row in counted]
         tables.append(stacked("accuracy_users", {"users": I64, **_row_schema()}, rows, USERS))
     return tables
 
@@ -219,12 +221,13 @@ def accuracy_notes(trace: Trace, *, truth: str = "stated") -> list[str]:
     return [*notes, *([BRANCHES] if truth == "blocks" else [])]
 
 
-def _look_backs(options: SessionOptions, look_backs: Sequence[int]) -> list[SessionOptions]:
-    return [replace(options, look_back=one) for one in look_backs]
-
-
-def _measured(trace: Trace, options: SessionOptions, known: Links) -> Compared:
-    return compare(session_links(trace, options), known, read_facts(trace))
+def _by_look_back(
+    trace: Trace, options: SessionOptions, look_backs: Sequence[int], known: Links, facts: Facts
+) -> Iterator[tuple[Any, ...]]:
+    """A row for each look-back."""
+    for one in look_backs:
+        chosen = replace(options, look_back=one)
+        yield _row(compare(session_links(trace, chosen), known, facts), chosen)
 
 
 def _row_schema() -> dict[str, pa.DataType]:
