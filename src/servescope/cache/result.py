@@ -72,7 +72,7 @@ def result_tables(
         made_curve, said = unit.curve(workloads, sizes)
         tables.append(made_curve)
         notes += said
-    return tables, list(dict.fromkeys([*notes, *_filled_notes(sweeps)])), options
+    return tables, list(dict.fromkeys([*notes, *_filled_notes(sweeps), *_learnt_notes(sweeps)])), options
 
 
 def _choices(unit: Unit, options: CacheOptions) -> tuple[list[Choice], list[str]]:
@@ -143,6 +143,21 @@ def _filled_notes(sweeps: Sequence[Swept]) -> list[str]:
                 f"{swept.workload.name}: the cache never filled with some policy at {said} tokens "
                 "(column filled)"
             )
+    return notes
+
+
+def _learnt_notes(sweeps: Sequence[Swept]) -> list[str]:
+    """How often policies that learn have trained, over the capacities."""
+    notes = []
+    for swept in sweeps:
+        for policy, choice in enumerate(swept.choices):
+            cells = [swept.of(policy, size) for size in range(len(swept.sizes))]
+            trained = [int(cell.details["trainings"]) for cell in cells if "trainings" in cell.details]
+            if trained:
+                notes.append(
+                    f"{swept.workload.name}: {choice.text} trained {min(trained)} to {max(trained)} times by "
+                    "capacity (table policy_details); without a training it is LRU"
+                )
     return notes
 
 

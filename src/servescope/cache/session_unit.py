@@ -50,6 +50,10 @@ WORKLOAD_DOC = (
     "the request before in their session. heaviest_share: requests of the user with most of them, after the "
     "warm-up."
 )
+DETAILS = {"policy": TEXT, "capacity_tokens": I64, "name": TEXT, "value": F64, "model": TEXT}
+DETAILS_DOC = (
+    "What policies tell of themselves at the end of a replay: how often one trained, on how many labels."
+)
 CURVE_DOC = (
     "Hits of LRU by capacity, after the warm-up. method reuse_distance: exact from this capacity up to that "
     "of the next row; replay: counted at this capacity alone, where reuse distances do not decide (below the "
@@ -136,8 +140,16 @@ def _replayed(made: ObjectWorkload, tokens: int) -> tuple[Any, ...]:
 
 
 def about(sweeps: Sequence[Swept]) -> list[Table]:
-    """Table `workload`: one row each."""
-    return [stacked("workload", WORKLOAD, [_about(swept.workload) for swept in sweeps], WORKLOAD_DOC)]
+    """Table `workload`, one row each; `policy_details` where policies tell of themselves."""
+    made = [stacked("workload", WORKLOAD, [_about(swept.workload) for swept in sweeps], WORKLOAD_DOC)]
+    details = [
+        [choice.text, at.tokens, name, float(value), swept.workload.name]
+        for swept in sweeps
+        for policy, choice in enumerate(swept.choices)
+        for size, at in enumerate(swept.sizes)
+        for name, value in swept.of(policy, size).details.items()
+    ]
+    return [*made, *([stacked("policy_details", DETAILS, details, DETAILS_DOC)] if details else [])]
 
 
 def _about(made: Any) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Tell = Callable[[int], None]  # requests done since the last call; may raise to stop the cell
 
 CHUNK = 1 << 18  # requests between two reports
+LEARNING = 6_000
 
 
 class Counted(NamedTuple):
@@ -35,6 +36,7 @@ class Counted(NamedTuple):
     peak_tokens  most tokens held, warm-up included; None for the bound
     filled       whether anything had to go, or the capacity was reached; None for the bound
     seconds      wall time of the replay alone, nothing read or compiled
+    details      what the policy tells of itself at the end
     """
 
     totals: Ints
@@ -42,6 +44,7 @@ class Counted(NamedTuple):
     peak_tokens: int | None
     filled: bool | None
     seconds: float
+    details: dict[str, float]
 
 
 @cache
@@ -50,15 +53,25 @@ def prepare(choice: Choice) -> None:
 
     Raises UsageError where a parameter is out of range or what the policy needs is not installed.
     """
-    one = requests_of(np.zeros(1, np.int32), np.ones(1, np.int64), np.zeros(1, np.int64))
+    one = _example(1)
     if choice.name == BOUND:
         from servescope.cache.bound import bound
 
         bound(one, 1, np.ones(1, np.int64), first=0)
         return
     policy = policy_of(choice.name)
-    state = policy.new(one, 1, 0, **dict(choice.parameters))
-    policy.run(state, one, np.zeros(1, np.uint8), 0, 1)
+    if hasattr(policy, "details"):  # one that learns: long enough to learn once
+        one = _example(LEARNING)
+    count = len(one.objects)
+    state = policy.new(one, max(1, count // 8), 0, **dict(choice.parameters))
+    policy.run(state, one, np.zeros(count, np.uint8), 0, count)
+
+
+def _example(count: int) -> Requests:
+    """Requests of objects that come back now and then, a token each."""
+    known = max(1, count // 3)
+    objects = np.concatenate([np.arange(known), np.arange(count - known) * 7919 % known]).astype(np.int32)
+    return requests_of(objects, np.ones(count, np.int64), np.arange(count, dtype=np.int64))
 
 
 def replay(
@@ -96,7 +109,12 @@ def replay(
     totals = np.zeros((2, clusters.count), np.int64)
     tally(hits, credits, clusters.codes, first, totals)
     evictions, peak = int(state[0][EVICTIONS]), int(state[0][PEAK])
-    return Counted(totals, evictions - before, peak, evictions > 0 or peak >= capacity_tokens, spent)
+    filled = evictions > 0 or peak >= capacity_tokens
+    return Counted(totals, evictions - before, peak, filled, spent, _details(policy, state))
+
+
+def _details(policy: Any, state: Any) -> dict[str, float]:
+    return dict(policy.details(state)) if hasattr(policy, "details") else {}
 
 
 def _chunks(first: int, count: int) -> list[tuple[int, int]]:
@@ -114,4 +132,4 @@ def _bound(requests: Requests, credits: Ints, capacity_tokens: int, first: int, 
     tell(len(requests.objects))
     # hits are whole numbers, so the whole number below bounds them too; the rest is rounding of the sum
     whole = [[int(value * (1 + 1e-12) + 1e-6)] for value in found]
-    return Counted(np.array(whole, np.int64), None, None, None, spent)
+    return Counted(np.array(whole, np.int64), None, None, None, spent, {})

@@ -27,7 +27,7 @@ def cache_lines(saved: Saved) -> list[tuple[str, str]]:
             lines.append((f"Workload{of}", _workload(about)))
         lines += [(f"Policies{of}", _policies(rows)), (f"Differences{of}", _differences(saved, model))]
     rows = saved.rows("cache")
-    if rows:
+    if rows and rows[0]["credit"] is not None:
         credit = str(rows[0]["credit"])
         lines.append(("Credit", f"{credit}: {CREDITS.get(credit, 'as its name says')}."))
     return lines
