@@ -2,13 +2,15 @@
 
 The tree is cut at a depth; what hangs below one node there is a subtree, and a request belongs to the one
 that its prompt goes into (to its last block where it is shorter). Subtrees are drawn by a hash with
-probability `rate`, all requests of a drawn one are followed, and a position among the followed nodes
-stands for position / rate in the whole (spatial sampling: Waldspurger et al., FAST 2015). Blocks above the
-cut are shared with requests that are not followed, so their positions come out too large: capacities
-below `resolved_blocks` (the followed trunk / rate) are overstated misses.
+probability `rate` and all requests of a drawn one are followed (spatial sampling: Waldspurger et al.,
+FAST 2015). A block stands behind the blocks before it in its own prompt, which are all followed, and
+behind others, of which a part is: own + (position - own) / rate is its position in the whole. Blocks above
+the cut are shared with requests that are not followed, so theirs come out too large: below
+`resolved_blocks` (the followed trunk / rate) the sample overstates misses.
 
 The error is that of the draw: subtrees are dealt into `GROUPS` groups at random, and the ratio's spread
-over the groups gives its standard error (a ratio estimator; the distances themselves vary less).
+over the groups gives its standard error (a ratio estimator). Where a position rests on a handful of
+followed subtrees the curve is also smeared over the capacities around it.
 """
 
 from __future__ import annotations
@@ -43,8 +45,8 @@ LOOK_ROWS = 100_000  # requests that decide where the tree is cut
 BLOCKS, TOKENS = range(2)
 DOC = (
     "What an LRU cache of prefix blocks would have found, estimated from sampled subtrees of the prefix "
-    "tree, by capacity at the edges of log bins (100 a decade). ratio_error: standard error of the ratio from the "
-    "spread over groups of subtrees. Followed requests and blocks are those of the sample; ratios are theirs."
+    "tree, by capacity at the edges of log bins (100 a decade). ratio_error: standard error of the ratio "
+    "from the spread over groups of subtrees."
 )
 
 
@@ -91,7 +93,7 @@ class Sample:
             nodes = put.nodes.astype(np.int32)
             positions = self.order.positions(bounds, nodes, self.tree.used)
             groups = (keys[rows] % np.uint64(GROUPS)).astype(np.int64)
-            _count(positions, bounds, tails[rows], block_tokens, groups, self.found, self.totals)
+            _count(positions, bounds, tails[rows], block_tokens, self.rate, groups, self.found, self.totals)
 
     def trunk(self) -> int:
         """Followed nodes above the cut."""
@@ -146,8 +148,7 @@ def _table(sample: Sample, block_tokens: int) -> Table:
     bins = np.flatnonzero(sample.found.any(axis=(1, 2)))
     found = np.cumsum(sample.found, axis=0)[bins]
     totals = sample.totals
-    largest = np.ceil(EDGES[bins]) - 1  # position in a bin: the upper edge of bin k is EDGES[k]
-    capacity = np.ceil(largest / sample.rate).astype(np.int64)
+    capacity = np.ceil(EDGES[bins]).astype(np.int64) - 1  # the upper edge of bin k is EDGES[k]
     columns: dict[str, tuple[pa.DataType, object]] = {
         "policy": (pa.string(), ["lru"] * len(bins)),
         "capacity_blocks": (pa.int64(), capacity),
@@ -236,6 +237,7 @@ def _count(
     offsets: Ints,
     tails: npt.NDArray[np.int32],
     block_tokens: int,
+    rate: float,
     groups: Ints,
     found: Ints,
     totals: Ints,
@@ -250,6 +252,7 @@ def _count(
             totals[group, BLOCKS] += 1
             totals[group, TOKENS] += tokens
             if positions[place] > 0:
-                place_bin = log_bin(float(positions[place]))
+                own = place - low + 1
+                place_bin = log_bin(own + (positions[place] - own) / rate)
                 found[place_bin, group, BLOCKS] += 1
                 found[place_bin, group, TOKENS] += tokens
