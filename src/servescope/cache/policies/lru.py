@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.cache.policies.counts import CAPACITY, EVICTIONS, PEAK, USED, counters
-from servescope.kernels.jit import kernel
+from servescope.kernels import linked_list
+from servescope.kernels.jit import borrowing_kernel
 
 if TYPE_CHECKING:
     from servescope.cache.requests import Requests
@@ -17,12 +18,11 @@ PARAMETERS: dict[str, float] = {}
 
 
 class State(NamedTuple):
-    """A ring of objects in order of access, closed by one more place (the last) that is no object.
+    """One list of objects in order of access.
 
-    counts  int64[4], see `counts`
-    sizes   int64[objects], tokens held; -1: not resident
-    after   int32[objects + 1], next younger object
-    before  int32[objects + 1], next older object
+    counts         int64[4], see `counts`
+    sizes          int64[objects], tokens held; -1: not resident
+    after, before  int32[objects + 1], see `kernels.linked_list`
     """
 
     counts: npt.NDArray[np.int64]
@@ -34,27 +34,25 @@ class State(NamedTuple):
 def new(requests: Requests, capacity_tokens: int, seed: int) -> State:
     """An empty cache for these requests; `seed` is not used."""
     known = requests.known
-    ring = np.full(known + 1, known, np.int32)
-    return State(counters(capacity_tokens), np.full(known, -1, np.int64), ring, ring.copy())
+    return State(counters(capacity_tokens), np.full(known, -1, np.int64), *linked_list.rings(known, 1))
 
 
-@kernel
+@borrowing_kernel
 def step(state: State, item: int, size: int) -> bool:
     """One access; whether it hits. Changes the state."""
     counts, sizes, after, before = state
     root = len(sizes)
     held = sizes[item]
     if held >= 0:
-        after[before[item]], before[after[item]] = after[item], before[item]
+        linked_list.remove(after, before, item)
     elif size > counts[CAPACITY]:
         return False
     sizes[item] = size
     counts[USED] += size - max(held, 0)
-    last = before[root]
-    after[last], before[item], after[item], before[root] = item, last, root, item
+    linked_list.append(after, before, root, item)
     while counts[USED] > counts[CAPACITY]:
         victim = after[root]
-        after[root], before[after[victim]] = after[victim], root
+        linked_list.remove(after, before, victim)
         counts[USED] -= sizes[victim]
         sizes[victim] = -1
         counts[EVICTIONS] += 1
@@ -62,7 +60,7 @@ def step(state: State, item: int, size: int) -> bool:
     return bool(held >= 0)
 
 
-@kernel
+@borrowing_kernel
 def run(state: State, requests: Requests, hits: npt.NDArray[np.uint8], first: int, last: int) -> None:
     """Access requests `first` up to before `last`. Changes the state and hits[first:last]."""
     for number in range(first, last):
