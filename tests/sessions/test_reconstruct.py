@@ -197,3 +197,22 @@ def test_extreme_token_counts_survive_packing() -> None:
     links = session_links(build(columns))
     assert links.prefix_tokens.tolist() == [0, 2 * least, least, 0]
     assert links.parent.tolist() == [-1, 0, 1, -1]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"look_back": 0},
+        {"look_back": 10**9},
+        {"max_gap_s": -1.0},
+        {"max_gap_s": float("inf")},
+        {"max_gap_s": float("nan")},
+        {"window_days": (3.0, 3.0)},
+        {"window_days": (0.0, float("inf"))},
+        {"window_days": (float("nan"), 1.0)},
+        {"rule": "tea leaves"},
+    ],
+)
+def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"--|unknown rule"):
+        SessionOptions(**options)

@@ -1,6 +1,7 @@
 """Which requests take part in reconstruction, and what the rule needs of each: one record of 40 bytes.
 
-Source: chutes-views.md 4.1. A condition on a column that the source lacks altogether counts as true.
+Source: "A Year in LLM Serving" (arXiv 2608.13573). A condition on a column that the source lacks altogether
+counts as true.
 """
 
 from __future__ import annotations

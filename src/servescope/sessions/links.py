@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from servescope.trace import Trace
 
 RULES = ("paper", "stated", "blocks")
-LOOK_BACK = 10  # chutes-views.md 4.1
+LOOK_BACK = 10  # of the study (docs/sessions.md)
+MOST_LOOK_BACK = 1_000_000
 NO_PARENT = -1
 EXCLUDED = -1
 
@@ -46,13 +48,20 @@ class SessionOptions:
         """Raises UsageError for an unknown rule or a value out of range."""
         if self.rule is not None and self.rule not in RULES:
             raise unknown_name("rule", self.rule, RULES)
-        if self.look_back < 1:
-            raise UsageError(f"--look-back is {self.look_back}; a parent is sought among at least 1 request.")
-        if self.max_gap_s is not None and not self.max_gap_s >= 0:
-            raise UsageError(f"--max-gap is {self.max_gap_s}; give seconds, 0 or more.")
-        if self.window_days is not None and not self.window_days[0] < self.window_days[1]:
+        if not 1 <= self.look_back <= MOST_LOOK_BACK:
+            raise UsageError(
+                f"--look-back is {self.look_back}; a parent is sought among 1 to {MOST_LOOK_BACK:,} requests."
+            )
+        if self.max_gap_s is not None and not 0 <= self.max_gap_s < math.inf:
+            raise UsageError(f"--max-gap is {self.max_gap_s:g}; give seconds, 0 or more, or leave it out.")
+        if (
+            self.window_days is not None
+            and not -math.inf < self.window_days[0] < self.window_days[1] < math.inf
+        ):
             first, last = self.window_days
-            raise UsageError(f"--window {first:g}:{last:g} holds no time; FROM must be below TO.")
+            raise UsageError(
+                f"--window {first:g}:{last:g} holds no time or has no end; FROM must be below TO."
+            )
 
 
 @dataclass(frozen=True)

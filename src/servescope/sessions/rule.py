@@ -2,7 +2,7 @@
 
 For every (user, model) the last K requests are held in a ring. A request continues the one of its endpoint
 that nobody has continued, whose input + output is below its own input and largest, the oldest on ties:
-chains, no branches. Source: chutes-views.md 4.1.
+chains, no branches. Source: "A Year in LLM Serving" (arXiv 2608.13573).
 
 A ring is a run of `scores` (length and endpoint in one number, all that the search looks at) and the same
 run of `entries` (the rest, looked at for the one that is chosen). It begins with one place and doubles up

@@ -96,7 +96,7 @@ def tables(found: Found, trace: Trace) -> list[Table]:
     """Tables: summary, session_rows, limits, session_turns, link_ambiguity, think_time, prompt_growth."""
     turns, sessions = found.lengths
     return [
-        _summary(found),
+        _summary(found, trace),
         _rows(found),
         _limits(found, trace),
         table("session_turns", {"turns": (I64, turns), "sessions": (I64, sessions)}, TURNS),
@@ -128,11 +128,13 @@ def _many(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
-def _summary(found: Found) -> Table:
+def _summary(found: Found, trace: Trace) -> Table:
     turns, sessions = found.lengths
     requests, linked = int(found.tally.turns.sum()), int(found.tally.sums[LINKED])
     many = int(sessions.sum())
-    tokens, prefix = (int(found.tally.sums[place]) for place in (INPUT_TOKENS, PREFIX_TOKENS))
+    stated = trace.has("input_tokens")
+    sums = [int(found.tally.sums[place]) for place in (INPUT_TOKENS, PREFIX_TOKENS)]
+    tokens, prefix = sums if stated else (None, None)
     values: dict[str, int | float | None] = {
         "requests": requests,
         "sessions": many,
