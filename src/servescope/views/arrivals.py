@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 PEAK_US = 10_000_000  # windows of the peak and of the span that rates are divided by
 MEAN_US = 300_000_000
+NO_TYPES = 2  # scopes where there is no type: all, and one that stays empty
 MOST_CELLS = 1 << 24  # windows x types held for one length of window: 400 MB
 
 
@@ -41,16 +42,18 @@ def _gaps(
     squares      uint64[scopes, 2], modified
     bins         int64[scopes, LOG_BINS], modified
     """
-    for i in range(len(arrival)):
-        for at in range(2 if types[i] >= 0 else 1):
-            scope = types[i] + 1 if at else 0
-            if last[scope] < 0:
-                first[scope] = arrival[i]
+    for scope in range(1 if len(bins) <= NO_TYPES else 2):
+        for i in range(len(arrival)):
+            at = np.int64(types[i]) + 1 if scope else 0
+            if scope and at == 0:
+                continue
+            if last[at] < 0:
+                first[at] = arrival[i]
             else:
-                gap = arrival[i] - last[scope]
-                moments.add_square(squares[scope], gap)
-                bins[scope, log_bin(gap / 1e6)] += 1
-            last[scope] = arrival[i]
+                gap = arrival[i] - last[at]
+                moments.add_square(squares[at], gap)
+                bins[at, log_bin(gap / 1e6)] += 1
+            last[at] = arrival[i]
 
 
 @kernel
@@ -64,15 +67,20 @@ def _windows(
     ot: npt.NDArray[np.int32],
 ) -> None:
     """Count rows in cells, int64[windows, types + 1, 3], from window `first` on (modified)."""
-    window, end = 0, np.int64(-(2**63))  # arrivals are in order, so that a division a window will do
-    for i in range(len(arrival)):
-        if arrival[i] >= end:
-            window = arrival[i] // window_us
-            end = (window + 1) * window_us
-        cell = cells[window - first, types[i]]
-        cell[0] += 1
-        cell[1] += it[i] if it[i] != NULL_INT32 else 0
-        cell[2] += ot[i] if ot[i] != NULL_INT32 else 0
+    row = 0
+    while row < len(arrival):  # runs of one window and type: arrivals are in order, sums stay in registers
+        window, kind = arrival[row] // window_us, types[row]
+        end = (window + 1) * window_us
+        requests, inputs, outputs = 0, 0, 0
+        while row < len(arrival) and arrival[row] < end and types[row] == kind:
+            requests += 1
+            inputs += it[row] if it[row] != NULL_INT32 else 0
+            outputs += ot[row] if ot[row] != NULL_INT32 else 0
+            row += 1
+        cell = cells[window - first, kind]
+        cell[0] += requests
+        cell[1] += inputs
+        cell[2] += outputs
 
 
 def windows_us(windows_s: Sequence[float]) -> list[int]:
@@ -91,6 +99,11 @@ def kept_windows(context: Context) -> list[int]:
     types = len(context.texts.get("request_type", ())) + 1
     wanted = dict.fromkeys([*windows_us(context.options.windows_s), PEAK_US, MEAN_US])
     return [us for us in wanted if (context.last_us // us + 1) * types <= MOST_CELLS]
+
+
+def _base(us: int, kept: Sequence[int]) -> int:
+    """Length of the windows of which those of a kept length are made up: the shortest that divides it."""
+    return min((other for other in kept if other < us and us % other == 0), default=us)
 
 
 def notes(context: Context) -> list[str]:
@@ -137,7 +150,11 @@ class Gaps:
 
 @dataclass
 class Arrivals:
-    """Gaps by scope (0 = all, 1 + type; a last slot stays empty), windows by type (no type at the end)."""
+    """Gaps by scope (0 = all, 1 + type; a last slot stays empty), windows by type (no type at the end).
+
+    kept     lengths of windows that are given out
+    windows  those of them that are counted; the others are whole numbers of these
+    """
 
     context: Context
     first: Ints = field(init=False)
@@ -145,6 +162,7 @@ class Arrivals:
     squares: npt.NDArray[np.uint64] = field(init=False)
     bins: Ints = field(init=False)
     windows: dict[int, Timeline] = field(init=False)
+    kept: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
         slots = len(self.context.texts.get("request_type", ())) + 1
@@ -152,7 +170,9 @@ class Arrivals:
         self.last = self.first.copy()
         self.squares = np.zeros((slots + 1, 2), np.uint64)
         self.bins = np.zeros((slots + 1, LOG_BINS), np.int64)
-        self.windows = {us: Timeline((slots, 3)) for us in kept_windows(self.context)}
+        self.kept = kept_windows(self.context)
+        counted = [us for us in self.kept if _base(us, self.kept) == us]
+        self.windows = {us: Timeline((slots, 3)) for us in counted}
 
     def update(
         self,
@@ -192,8 +212,10 @@ class Arrivals:
 
         scope  0 (all) or 1 + type
         """
-        if us not in self.windows:
+        if us not in self.kept:
             return None
-        line = self.windows[us]
+        base = _base(us, self.kept)
+        line = self.windows[base]
         own = line.held.sum(axis=1) if scope == 0 else line.held[:, scope - 1]
-        return np.concatenate([np.zeros((line.first, 3), np.int64), own])
+        counts = np.concatenate([np.zeros((line.first, 3), np.int64), own])
+        return counts if us == base else np.add.reduceat(counts, np.arange(0, len(counts), us // base))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from servescope.kernels.histogram import LOG_BINS, log_bin, quantile
+from servescope.kernels.histogram import LOG_BINS, quantile
 from servescope.kernels.jit import kernel
 from servescope.schema import NULL_INT32
 
@@ -19,6 +19,7 @@ Ints = npt.NDArray[np.int64]
 METRICS = {"input": "input_tokens", "output": "output_tokens", "cached": "cached_tokens"}
 OUTPUT = 1
 N, UNKNOWN, FAILED, SUM, LEAST, MOST = range(6)
+NO_LEAST = 2**62
 
 
 @kernel
@@ -28,28 +29,47 @@ def _fold(
     metric: int,
     types: npt.NDArray[np.int32],
     values: npt.NDArray[np.int32],
+    value_bins: npt.NDArray[np.int16],
     status: npt.NDArray[np.int32],
     failed: int,
 ) -> None:
     """Fold one column in.
 
-    bins    int64[types + 1, 3, LOG_BINS], modified
-    stats   int64[types + 1, 3, 6]: n, unknown, failed, sum, least, most, modified
-    failed  status code of the rows to leave out; below -1 for none
+    bins        int64[types + 1, 3, LOG_BINS], modified
+    stats       int64[types + 1, 3, 6]: n, unknown, failed, sum, least, most, modified
+    value_bins  log bin of each value
+    failed      status code of the rows to leave out; below -1 for none
     """
-    for i in range(len(values)):
-        own = stats[types[i], metric]
-        value = np.int64(values[i])
-        if status[i] == failed:
-            own[FAILED] += 1
-        elif value == NULL_INT32:
-            own[UNKNOWN] += 1
-        else:
-            own[LEAST] = value if own[N] == 0 else min(own[LEAST], value)
-            own[MOST] = value if own[N] == 0 else max(own[MOST], value)
-            own[N] += 1
-            own[SUM] += value
-            bins[types[i], metric, log_bin(float(value))] += 1
+    row = 0
+    while row < len(values):  # runs of one type, whose statistics stay in registers
+        own = stats[types[row], metric]
+        n, unknown, out, total, least, most = (
+            own[N],
+            own[UNKNOWN],
+            own[FAILED],
+            own[SUM],
+            own[LEAST],
+            own[MOST],
+        )
+        if n == 0:
+            least, most = NO_LEAST, -NO_LEAST
+        first = types[row]
+        while row < len(values) and types[row] == first:
+            value = np.int64(values[row])
+            leave = status[row] == failed
+            missing = (not leave) & (value == NULL_INT32)
+            out += leave
+            unknown += missing
+            known = not (leave | missing)
+            n += known
+            total += value if known else 0
+            least = min(least, value if known else NO_LEAST)
+            most = max(most, value if known else -NO_LEAST)
+            bins[first, metric, value_bins[row]] += known
+            row += 1
+        own[N], own[UNKNOWN], own[FAILED], own[SUM] = n, unknown, out, total
+        if n > 0:
+            own[LEAST], own[MOST] = least, most
 
 
 @dataclass(frozen=True)
@@ -91,14 +111,18 @@ class Lengths:
         return {name: at for at, (name, column) in enumerate(METRICS.items()) if self.context.has(column)}
 
     def update(
-        self, types: npt.NDArray[np.int32], status: npt.NDArray[np.int32], values: list[npt.NDArray[np.int32]]
+        self,
+        types: npt.NDArray[np.int32],
+        status: npt.NDArray[np.int32],
+        values: list[npt.NDArray[np.int32]],
+        bins: list[npt.NDArray[np.int16]],
     ) -> None:
-        """Fold in the next rows: type code, status code, then input, output and cached tokens."""
+        """Fold in the next rows: type and status codes; input, output and cached tokens, and log bins."""
         texts = list(self.context.texts.get("status", ()))
         failed = texts.index("failed") if "failed" in texts else -2
         for at in self.metrics.values():
             excluded = failed if at == OUTPUT else -2
-            _fold(self.bins, self.stats, at, types, values[at], status, excluded)
+            _fold(self.bins, self.stats, at, types, values[at], bins[at], status, excluded)
 
     def merge(self, later: Lengths) -> None:
         """Fold in the adjacent, later slice."""

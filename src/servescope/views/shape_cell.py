@@ -25,6 +25,7 @@ IT_STEP, OT_STEP = 2_000, 200  # tokens
 LIMIT_S = 300.0
 LIMIT_US = 300_000_000
 METRICS = ("duration", "ttft")
+TOGETHER = 64  # rows whose keys are made before they are looked up
 # a key: input cell, output cell (24 bits), metric (1), bin (12); or input cell, tenth (4), bin (12)
 SHAPE_DOC = (
     "Requests with input and output above 0 by shape: it_low and ot_low are the lower edges in tokens of "
@@ -51,22 +52,36 @@ def _fold(
     ttft: npt.NDArray[np.float64],
 ) -> int:
     """Count rows from `row` on in the two maps (modified); the row reached when one is full."""
-    while row < len(arrival) and has_room(shapes, 2) and has_room(hits, 1):
-        if it[row] > 0:
-            wide = np.uint64(it[row] // IT_STEP)
-            early = 0.0 < ttft[row] < LIMIT_S
-            where = np.uint64(log_bin(ttft[row])) if early else np.uint64(0)
-            if ot[row] > 0:
-                cell = (wide << np.uint64(24) | np.uint64(ot[row] // OT_STEP)) << np.uint64(13)
-                span = completed[row] - arrival[row]
-                if completed[row] != schema.NULL_INT64 and 0 < span < LIMIT_US:
-                    count(shapes, cell | np.uint64(log_bin(span / 1e6)), 1)
-                if early:
-                    count(shapes, cell | np.uint64(1 << 12) | where, 1)
-            if early and ct[row] >= 0:
-                tenth = np.uint64(min(np.int64(ct[row]) * 10 // it[row], 10))
-                count(hits, wide << np.uint64(16) | tenth << np.uint64(12) | where, 1)
-        row += 1
+    shape_keys, hit_keys = np.empty(2 * TOGETHER + 1, np.uint64), np.empty(TOGETHER + 1, np.uint64)
+    while row < len(arrival) and has_room(shapes, 2 * TOGETHER) and has_room(hits, TOGETHER):
+        end = min(row + TOGETHER, len(arrival))
+        shaped, hit = 0, 0
+        for i in range(row, end):
+            # no branch: each key is written, and overwritten by the next one where it does not count
+            prompt = it[i] > 0
+            wide = np.uint64(np.uint32(max(it[i], 0)) // np.uint32(IT_STEP))
+            high = np.uint64(np.uint32(max(ot[i], 0)) // np.uint32(OT_STEP))
+            cell = (wide << np.uint64(24) | high) << np.uint64(13)
+            span = completed[i] - arrival[i]
+            ended = (
+                prompt & (ot[i] > 0) & (completed[i] != schema.NULL_INT64) & (span > 0) & (span < LIMIT_US)
+            )
+            shape_keys[shaped] = cell | np.uint64(log_bin((span if ended else 1) / 1e6))
+            shaped += ended
+            early = prompt & (ttft[i] > 0.0) & (ttft[i] < LIMIT_S)
+            where = np.uint64(log_bin(ttft[i] if early else 1.0))
+            shape_keys[shaped] = cell | np.uint64(1 << 12) | where
+            shaped += early & (ot[i] > 0)
+            # exact: a double holds the product, and two ratios of 32 bits are further apart than it rounds
+            share = int(max(ct[i], 0) * 10.0 / max(it[i], 1))
+            tenth = np.uint64(min(share, 10))
+            hit_keys[hit] = wide << np.uint64(16) | tenth << np.uint64(12) | where
+            hit += early & (ct[i] >= 0)
+        for i in range(shaped):
+            count(shapes, shape_keys[i], 1)
+        for i in range(hit):
+            count(hits, hit_keys[i], 1)
+        row = end
     return row
 
 
@@ -91,9 +106,9 @@ class ShapeCell:
         )  # fmt: skip
         row = 0
         while (row := _fold(self.shapes.store, self.hits.store, row, *arrays)) < batch.rows:
-            if not has_room(self.shapes.store, 2):
+            if not has_room(self.shapes.store, 2 * TOGETHER):
                 self.shapes.grow()
-            if not has_room(self.hits.store, 1):
+            if not has_room(self.hits.store, TOGETHER):
                 self.hits.grow()
 
     def merge(self, later: ShapeCell) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from servescope.views import arrivals, traffic_tables
 from servescope.views.arrivals import Arrivals
+from servescope.views.derived import token_bins
 from servescope.views.lengths import Lengths
 from servescope.views.sketch import TIMES, Context, View, held, int32, int64
 from servescope.views.turns import Turns
@@ -59,7 +60,8 @@ class Traffic:
         types = int32(batch, "request_type")
         it, ot, ct = (int32(batch, name) for name in COLUMNS[2:5])
         self.arrivals.update(int64(batch, "arrival_us"), types, it, ot)
-        self.lengths.update(types, int32(batch, "status"), [it, ot, ct])
+        bins = [token_bins(batch, name) for name in COLUMNS[2:5]]
+        self.lengths.update(types, int32(batch, "status"), [it, ot, ct], bins)
         self.turns.update(types, int64(batch, "parent_id"), int32(batch, "turn"))
 
     def merge(self, later: Traffic) -> None:
