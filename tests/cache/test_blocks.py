@@ -163,6 +163,30 @@ def test_a_model_of_the_catalogue_gives_bytes() -> None:
     assert row["capacity_bytes"] == row["capacity_tokens"] * per_token
 
 
+def test_a_host_tier_stands_behind_each_size() -> None:
+    trace = build({"arrival_us": [0, 1, 2], "block_ids": [[1, 2], [3], [1, 2]]}, block_tokens=BLOCK_TOKENS)
+    result = ss.simulate_cache(trace, policy="lru", capacity="1blocks", host_capacity="2blocks,100%")
+    rows = [
+        (row["host_blocks"], row["device_block_hits"], row["host_block_hits"])
+        for row in result["tiers"].rows()
+    ]
+    assert rows == [(2, 0, 2), (3, 0, 2)]
+
+
+def test_a_sample_gives_the_curve_alone() -> None:
+    trace = build({"arrival_us": [0, 1], "block_ids": [[1, 2], [1, 2]]}, block_tokens=BLOCK_TOKENS)
+    result = ss.simulate_cache(trace, policy="lru", sample=1.0)
+    assert set(result.tables) == {"curve_sample", "curve_sample_about"}
+    assert result["curve_sample"].rows()[-1]["block_hit_ratio"] == 0.5
+    assert any("policies are not used" in note for note in result.notes)
+    with pytest.raises(UsageError, match="has none"):
+        ss.simulate_cache(
+            build({"arrival_us": [0], "session_id": [1], "input_tokens": [5]}), unit="session", sample=0.5
+        )
+    with pytest.raises(UsageError, match="--credit"):
+        ss.simulate_cache(trace, credit="prompt")
+
+
 def test_names_may_be_written_with_hyphens_and_unknown_ones_are_refused() -> None:
     assert parse_choice("workload-aware:life_s=30", BLOCK_POLICIES).text == "workload_aware:life_s=30.0"
     with pytest.raises(UsageError, match="belady_bypass"):

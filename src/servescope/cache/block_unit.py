@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +10,12 @@ import pyarrow as pa
 
 from servescope.cache.answers import with_answers, with_running
 from servescope.cache.block_curve import lru_curve
+from servescope.cache.block_sample import sampled_curve
 from servescope.cache.block_tables import block_tables
 from servescope.cache.blocks import BlockWorkload, block_workload, prepare
+from servescope.cache.capacity import parse_capacities, resolve
 from servescope.cache.policies import BLOCK_POLICIES
+from servescope.cache.tiers import tiers_table
 from servescope.cache.units import Unit
 
 if TYPE_CHECKING:
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from servescope.cache.capacity import Size
     from servescope.cache.options import CacheOptions
     from servescope.cache.prompts import Prompts, PromptTrace
+    from servescope.cache.sweep import Progress
     from servescope.result import Table
     from servescope.sessions.links import SessionOptions
     from servescope.trace import Trace
@@ -70,10 +75,49 @@ def curve(workloads: Sequence[BlockWorkload], sizes: Sequence[Sequence[Size]]) -
             )
         )
         if bool((one.prompts.ends_us > one.prompts.arrival_us).any()):
-            notes.append(
-                f"{one.name}: the curve of LRU is that of requests that hold nothing"
-            )
+            notes.append(f"{one.name}: the curve of LRU is that of requests that hold nothing")
     return Table("curve", pa.concat_tables(made), found.doc), notes
+
+
+def beside(
+    trace: Trace,
+    workloads: Sequence[BlockWorkload],
+    sizes: Sequence[Sequence[Size]],
+    options: CacheOptions,
+) -> tuple[list[Table], list[str]]:
+    """Table `tiers`, where host sizes are given."""
+    tables, notes = [], []
+    for one, devices in zip(workloads, sizes, strict=True):
+        if not options.host_capacities:
+            continue
+        token_bytes, said = options.token_bytes()
+        hosts, more = resolve(
+            parse_capacities(options.host_capacities),
+            unit="block",
+            whole=one.whole,
+            block_tokens=trace.meta.block_tokens,
+            bytes_per_token=token_bytes,
+        )
+        tables.append(tiers_table(one.prompts, devices, hosts, first=one.first, model=one.name))
+        notes += [*said, *more]
+    return joined(tables), notes
+
+
+def sampled(trace: Trace, options: CacheOptions, progress: Progress | None) -> tuple[list[Table], list[str]]:
+    """LRU's curve from a part of the prefix tree; nothing else is run."""
+    ignored = [name for name in ("policies", "capacities", "models") if getattr(options, name)]
+    notes = [f"--sample gives LRU's curve alone: {', '.join(ignored)} are not used"] if ignored else []
+    tables, said = sampled_curve(trace, options.sample or 1.0, seed=options.seed, progress=progress)
+    return tables, [*notes, *said]
+
+
+def joined(tables: Sequence[Table]) -> list[Table]:
+    """Tables of one name put together, in the order of their first appearance."""
+    names = dict.fromkeys(table.name for table in tables)
+    return [
+        replace(of_name[0], data=pa.concat_tables([table.data for table in of_name]))
+        for of_name in ([table for table in tables if table.name == name] for name in names)
+    ]
 
 
 UNIT = Unit(
@@ -85,4 +129,6 @@ UNIT = Unit(
     workload,
     curve,
     block_tables,
+    beside,
+    sampled,
 )

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 CREDITS = ("prefix", "prompt")
 SHARES = ("0.1%", "0.2%", "0.5%", "1%", "2%", "5%", "10%", "20%", "50%", "100%")
 SEED = 10
-LISTS = {"policy": "policies", "capacity": "capacities", "model": "models"}  # how they are given, and held
+LISTS = {
+    "policy": "policies",
+    "capacity": "capacities",
+    "host_capacity": "host_capacities",
+    "model": "models",
+}  # how they are given, and held
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,8 @@ class CacheOptions:
     capacities       texts as in `capacity`; empty: `SHARES`, or those of the preset
     credit           what a hit saves (`CREDITS`); None: "prefix", or that of the preset
     pin              seconds that a request holds its blocks where the trace states no end; None: none does
+    host_capacities  sizes of a second tier of memory behind each capacity, texts as in `capacity` (blocks)
+    sample           follow this part of the prefix tree and give LRU's curve alone; None: sweep all (blocks)
     warmup           part of the requests that only fills the cache, 0 to below 1
     ttl_s            seconds after which the policy ttl lets go; None: its own default
     seed             of policies that draw, and of the resampling
@@ -49,6 +56,8 @@ class CacheOptions:
     credit: str | None = None
     warmup: float = 0.0
     pin: float | None = None
+    host_capacities: tuple[str, ...] = ()
+    sample: float | None = None
     ttl_s: float | None = None
     seed: int = SEED
     resamples: int = RESAMPLES
@@ -63,6 +72,9 @@ class CacheOptions:
     def __post_init__(self) -> None:
         """Raises UsageError for everything that is wrong whatever the trace."""
         parse_capacities(self.capacities)
+        parse_capacities(self.host_capacities)
+        if self.sample is not None and not 0 < self.sample <= 1:
+            raise UsageError(f"--sample is {self.sample}; give a part of the prefix tree, above 0 to 1.")
         warm_requests(self.warmup, 0)
         if self.credit is not None and self.credit not in CREDITS:
             raise unknown_name("credit", self.credit, CREDITS)

@@ -14,6 +14,7 @@ from servescope.cache.study import settled
 from servescope.cache.sweep import Cell, sweep
 from servescope.cache.sweep_tables import Swept, cache_table, differences_table
 from servescope.cache.units import Unit, unit_of
+from servescope.errors import UsageError
 from servescope.provenance import result_of
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ def result_tables(
     """
     options, rows, notes = settled(trace, options)
     unit = unit_of(trace, options)
-    options = replace(options, unit=unit.name, credit=options.credit or CREDITS[0])
+    options = replace(options, unit=unit.name, credit=_credit(unit, options))
+    if options.sample is not None:
+        return *_sampled(unit, trace, options, progress), options
     choices, more = _choices(unit, options)
     notes += more
     for choice in choices:
@@ -72,7 +75,29 @@ def result_tables(
         made_curve, said = unit.curve(workloads, sizes)
         tables.append(made_curve)
         notes += said
+    more_tables, said = unit.beside(trace, workloads, sizes, options)
+    tables += more_tables
+    notes += said
     return tables, list(dict.fromkeys([*notes, *_filled_notes(sweeps), *_learnt_notes(sweeps)])), options
+
+
+def _credit(unit: Unit, options: CacheOptions) -> str | None:
+    """What a hit saves. Raises UsageError where that is asked of blocks, which are what they are."""
+    if unit.name == "session":
+        return options.credit or CREDITS[0]
+    if options.credit is not None:
+        raise UsageError(f"--credit belongs to --unit session; a hit of {unit.name}s saves their tokens.")
+    return None
+
+
+def _sampled(
+    unit: Unit, trace: Trace, options: CacheOptions, progress: Progress | None
+) -> tuple[list[Table], list[str]]:
+    if unit.sampled is None:
+        raise UsageError(
+            f"--sample follows a part of the prefix tree, and the unit {unit.name} has none; leave it out."
+        )
+    return unit.sampled(trace, options, progress)
 
 
 def _choices(unit: Unit, options: CacheOptions) -> tuple[list[Choice], list[str]]:

@@ -22,6 +22,11 @@ UNITS: dict[str, str] = {
 }
 
 
+def nothing(*_: Any) -> tuple[list[Table], list[str]]:
+    """A unit's tables beside those of cells, where it has none."""
+    return [], []
+
+
 @dataclass(frozen=True)
 class Unit:
     """A unit of caching.
@@ -34,6 +39,9 @@ class Unit:
     workload   (trace, rows, options, **running) -> what the cells replay, and notes; `rows` says which model,
                window and sessions, running: threads, engine, address
     curve      (workloads, sizes of each, options) -> the table `curve`, and notes
+    beside     (trace, workloads, sizes of each, options) -> tables that are not of cells, and notes
+    sampled    (trace, options, progress) -> tables and notes of a part of the trace, in place of a sweep;
+               None: the unit cannot be sampled
     tables     finished sweeps, one a workload -> tables about them beside `cache`
     """
 
@@ -45,6 +53,8 @@ class Unit:
     workload: Callable[..., tuple[Workload, list[str]]]
     curve: Callable[[Sequence[Any], Sequence[Sequence[Size]]], tuple[Table, list[str]]]
     tables: Callable[[Sequence[Any]], list[Table]]
+    beside: Callable[..., tuple[list[Table], list[str]]] = nothing
+    sampled: Callable[..., tuple[list[Table], list[str]]] | None = None
 
 
 def unit_of(trace: Trace, options: CacheOptions) -> Unit:

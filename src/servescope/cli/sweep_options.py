@@ -39,6 +39,14 @@ def sweep_options(
             help="Requests hold their blocks while they run; S seconds where the trace states no end.",
         ),
     ] = None,
+    host_capacity: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SIZE,…", help="Sizes of a host tier behind the device, LRU; repeatable."),
+    ] = None,
+    sample: Annotated[
+        float | None,
+        typer.Option(metavar="R", help="Follow this part of the prefix tree, and give LRU's curve alone."),
+    ] = None,
     ttl: Annotated[
         float | None, typer.Option(metavar="S", help="Seconds after which the policy ttl lets a session go.")
     ] = None,
@@ -57,6 +65,8 @@ def sweep_options(
         "credit": credit,
         "warmup": warmup,
         "pin": pin,
+        "host_capacity": host_capacity,
+        "sample": sample,
         "ttl_s": ttl,
         "seed": seed,
         "resamples": resamples,
