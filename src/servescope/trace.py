@@ -285,6 +285,10 @@ class Trace:
         """
         new = [name for name in _coded(columns) if name not in self._categories]
         held = {name: self._categories.get(name) or Category() for name in _coded(columns)}
+        if not new:  # known since a survey: batches are made where they are read
+            for batch in each(lambda index: self.batch(index, columns), range(len(self.parts))):
+                yield batch, held
+            return
         tables = each(lambda index: self.parts[index].arrow(columns), range(len(self.parts)))
         for index, table in enumerate(tables):
             for name in new:
