@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -47,3 +48,28 @@ def test_an_error_is_raised_when_its_slice_is_due(threads: int) -> None:
     assert [next(results), next(results)] == [0, 1]
     with pytest.raises(ValueError, match="slice 2"):
         next(results)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_calls_side_by_side(threads: int) -> None:
+    def call(at: int) -> int:
+        time.sleep(0.002 * (at % 3 == 0))
+        return at
+
+    assert local.results([partial(call, at) for at in range(9)], threads=threads) == list(range(9))
+    assert local.results([], threads=threads) == []
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_first_error_of_calls_is_raised_and_the_rest_is_dropped(threads: int) -> None:
+    begun: list[int] = []
+
+    def call(at: int) -> None:
+        begun.append(at)
+        time.sleep(0.001)
+        if at in (2, 3):
+            raise ValueError(f"call {at}")
+
+    with pytest.raises(ValueError, match="call 2"):
+        local.results([partial(call, at) for at in range(500)], threads=threads)
+    assert len(begun) < 100

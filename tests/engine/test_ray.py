@@ -12,7 +12,9 @@ import pytest
 
 from servescope.engine import ray as engine
 from servescope.errors import DataError, UsageError
-from servescope.views import run_views, scan
+from servescope.views import run_views, sliced
+from servescope.views.resume import Keeper
+from servescope.views.slices import Slice, StoredScan
 from tests.traces import build
 from tests.views.test_resume import document, long
 
@@ -89,10 +91,10 @@ def test_a_killed_worker_is_retried(cluster: Any, tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 4
 
 
-class KillingScan(scan.StoredScan):
+class KillingScan(StoredScan):
     """Dies once on every slice, after half of the work: with a file half written."""
 
-    def __call__(self, one: scan.Slice) -> str:
+    def __call__(self, one: Slice) -> str:
         mark = Path(self.folder) / f"died-{one.first}-{len(one.views)}"
         if not mark.exists():
             mark.touch()
@@ -107,9 +109,9 @@ class KillingScan(scan.StoredScan):
 def test_the_same_tables_as_on_threads(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
 ) -> None:
-    monkeypatch.setattr(scan, "SLICE_ROWS", 30)
+    monkeypatch.setattr(sliced, "SLICE_ROWS", 30)
     if killed:
-        monkeypatch.setattr(scan, "StoredScan", KillingScan)
+        monkeypatch.setattr(sliced, "StoredScan", KillingScan)
     trace = build(long(90, block_ids=[[i % 7] for i in range(90)]), cuts=tuple(range(10, 90, 10)))
     running = {"engine": "ray", "address": cluster.address, "folder": tmp_path}
     found, _ = document(trace, **running)
@@ -127,7 +129,7 @@ def test_a_cluster_is_started_for_the_run_and_files_of_a_lost_run_are_used(
 ) -> None:
     pytest.importorskip("ray")
     monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
-    monkeypatch.setattr(scan, "SLICE_ROWS", 1)
+    monkeypatch.setattr(sliced, "SLICE_ROWS", 1)
     trace = build(long(40), cuts=(10, 20, 30))
     names = ["load_hour", "user_stats"]
 
@@ -138,7 +140,8 @@ def test_a_cluster_is_started_for_the_run_and_files_of_a_lost_run_are_used(
         document(trace, names=names, engine="ray", folder=tmp_path, progress=stop)
     left = {path: path.stat().st_mtime_ns for path in tmp_path.glob("slice-*.state")}
     assert left
-    monkeypatch.setattr(scan.Keeper, "keep", lambda *rest: None)  # so that the files stay to be looked at
+    for name in ("keep", "store"):
+        monkeypatch.setattr(Keeper, name, lambda *rest: None)  # so that the files stay to be looked at
     found, _ = document(trace, names=names, engine="ray", folder=tmp_path, resume=True)
     assert found == document(trace, names=names)[0]
     assert {path: path.stat().st_mtime_ns for path in left} == left

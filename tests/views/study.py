@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from servescope.trace import Origin
-from servescope.views import ViewOptions, run_views, scan
+from servescope.views import ViewOptions, run_views
 from tests.traces import build
+from tests.views.slicing import slices_of
 
 if TYPE_CHECKING:
     from servescope.trace import Trace
@@ -46,12 +47,11 @@ def study(seed: int, rows: int = 3_000, *, cuts: tuple[int, ...] = (), gap_us: i
 
 
 def tables(
-    trace: Trace, *names: str, slice_rows: int = 10**9, threads: int = 1, **options: Any
+    trace: Trace, *names: str, slice_rows: int | None = None, threads: int = 1, **options: Any
 ) -> dict[str, Any]:
-    """Name -> result table, from slices of at least so many rows."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan, "SLICE_ROWS", slice_rows)
-        made, _, _ = run_views(trace, list(names), threads=threads, options=ViewOptions(**options))
+    """Name -> result table, merged from slices of at least so many rows, or (None) of one fold."""
+    with slices_of(slice_rows) if slice_rows else nullcontext({}) as engine:
+        made, _, _ = run_views(trace, list(names), threads=threads, options=ViewOptions(**options), **engine)
     return {table.name: table for table in made}
 
 

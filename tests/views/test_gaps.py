@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +13,12 @@ from hypothesis import strategies as st
 
 from servescope.kernels import runs
 from servescope.trace import Origin
-from servescope.views import ViewOptions, load, model_gaps, run_views, scan
+from servescope.views import ViewOptions, load, model_gaps, run_views
 from servescope.views.prologue import prologue
 from tests.reference import gaps as slow
 from tests.reference.chutes import highlights
 from tests.traces import build, rows_of
+from tests.views.slicing import slices_of
 
 if TYPE_CHECKING:
     from servescope.trace import Trace
@@ -52,13 +54,13 @@ def arrivals(draw: st.DrawFn) -> Trace:
     return trace.with_meta(columns=[*{*trace.meta.columns, "user", "model"}])
 
 
-def tables(trace: Trace, slice_rows: int, **options: Any) -> dict[str, list[dict[str, Any]]]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan, "SLICE_ROWS", slice_rows)
+def tables(trace: Trace, slice_rows: int | None, **options: Any) -> dict[str, list[dict[str, Any]]]:
+    slicing = slices_of(slice_rows) if slice_rows else nullcontext({})
+    with pytest.MonkeyPatch.context() as patch, slicing as engine:
         patch.setattr(model_gaps, "WINDOW_CELLS", 7)
         patch.setattr(model_gaps, "STAGED_CELLS", 3)
         patch.setattr(runs, "CHUNK", 5)
-        found, _, _ = run_views(trace, TABLES, threads=1, options=ViewOptions(**options))
+        found, _, _ = run_views(trace, TABLES, threads=1, options=ViewOptions(**options), **engine)
     return {table.name: table.rows() for table in found}
 
 
@@ -116,8 +118,8 @@ def test_any_rows_in_any_slices(trace: Trace, slice_rows: int) -> None:
     check(trace, slice_rows)
 
 
-@pytest.mark.parametrize("slice_rows", [1, 100, 10**6])
-def test_months_of_many_slices(slice_rows: int) -> None:
+@pytest.mark.parametrize("slice_rows", [1, 100, 10**6, None])
+def test_months_of_many_slices(slice_rows: int | None) -> None:
     random = np.random.default_rng(7)
     rows = 3_000
     gaps = np.where(random.random(rows) < 0.1, 0, 10 ** random.uniform(0, 10.7, rows)).astype(np.int64)
@@ -135,13 +137,13 @@ def test_months_of_many_slices(slice_rows: int) -> None:
 @settings(max_examples=25, deadline=None)
 @given(arrivals(), st.integers(1, 25))
 def test_slices_change_nothing(trace: Trace, slice_rows: int) -> None:
-    assert tables(trace, slice_rows) == tables(trace, 10**9)
+    assert tables(trace, slice_rows) == tables(trace, None)
 
 
 @settings(max_examples=40, deadline=None)
 @given(arrivals(), st.lists(st.integers(0, 10**6), min_size=21, max_size=21))
 def test_neighbours_merge_in_any_order(trace: Trace, order: list[int]) -> None:
-    whole = tables(trace, 10**9)
+    whole = tables(trace, None)
     for view in {load(name).name: load(name) for name in TABLES}.values():
         context = prologue(trace, [view], ViewOptions())
         sketches = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 
 from servescope.errors import UsageError
 from servescope.trace import Trace
-from servescope.views import VIEWS, ViewOptions, load, resume, run_views, scan
+from servescope.views import VIEWS, ViewOptions, load, resume, run_views
 from tests.traces import OPTIONAL, build, traces
+from tests.views.slicing import slices_of
 from tests.views.test_state import table_bytes
 
 if TYPE_CHECKING:
@@ -36,18 +38,17 @@ def head(trace: Trace, parts: int) -> Trace:
 
 
 @settings(max_examples=40)
-@given(traces(need=STATED, most=40), st.data(), st.sampled_from([1, 10**9]))
+@given(traces(need=STATED, most=40), st.data(), st.sampled_from([None, 1, 10**9]))
 def test_more_rows_are_folded_in(
-    tmp_path_factory: pytest.TempPathFactory, trace: Trace, data: st.DataObject, rows: int
+    tmp_path_factory: pytest.TempPathFactory, trace: Trace, data: st.DataObject, rows: int | None
 ) -> None:
     folder = tmp_path_factory.mktemp("state")
     first = head(trace, data.draw(st.integers(1, len(trace.parts))))
     if first.rows == 0 or "parent_id" in trace.meta.columns:
         return
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan, "SLICE_ROWS", rows)
-        document(first, folder=folder)
-        found, _ = document(trace, folder=folder, resume=True)
+    with slices_of(rows) if rows else nullcontext({}) as engine:
+        document(first, folder=folder, **engine)
+        found, _ = document(trace, folder=folder, resume=True, **engine)
     assert found == document(trace)[0]
     assert set(found) == set(VIEWS)
 
@@ -95,7 +96,6 @@ def test_views_that_depend_on_the_whole_trace_begin_anew_and_say_so(tmp_path: Pa
 
 @pytest.mark.parametrize("stop", [1, 3, 5, 8])
 def test_a_run_that_was_cut_short_goes_on(tmp_path: Path, stop: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "SLICE_ROWS", 1)
     monkeypatch.setattr(resume, "KEEP_S", 0.0)
     monkeypatch.setattr(resume, "PAUSES", 0)
     trace = build(long(90), cuts=tuple(range(10, 90, 10)))
@@ -119,10 +119,7 @@ def test_a_run_that_was_cut_short_goes_on(tmp_path: Path, stop: int, monkeypatch
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_a_longer_last_part_leaves_the_state_before_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scan, "SLICE_ROWS", 1)
+def test_a_longer_last_part_leaves_the_state_before_it(tmp_path: Path) -> None:
     columns = long(50)
     short = {name: values[:35] for name, values in columns.items()}
     document(build(short, cuts=(10, 20, 30)), folder=tmp_path, names=["load_hour", "user_stats"])
@@ -137,19 +134,19 @@ def test_a_longer_last_part_leaves_the_state_before_it(
 
 
 def test_states_that_do_not_fit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trace = build(long(30), cuts=(10,))
+    trace = build(long(30), cuts=(10, 20))
     document(trace, folder=tmp_path)
     changed = long(30)
     changed["input_tokens"][3] += 1
     running: dict[str, Any] = {"folder": tmp_path, "resume": True}
     with pytest.raises(UsageError, match=r"from other rows: part 1 of the trace .* Run without --resume"):
-        run_views(build(changed, cuts=(10,)), **running)
-    with pytest.raises(UsageError, match="made from 2 parts, the trace has 1 now"):
+        run_views(build(changed, cuts=(10, 20)), **running)
+    with pytest.raises(UsageError, match="made from 3 parts, the trace has 1 now"):
         run_views(head(trace, 1), **running)
     with pytest.raises(UsageError, match=r"with options .*windows_s"):
         run_views(trace, options=ViewOptions(windows_s=(5.0,)), **running)
     with pytest.raises(UsageError, match="with columns"):
-        run_views(build({**long(30), "endpoint": ["chat"] * 30}, cuts=(10,)), **running)
+        run_views(build({**long(30), "endpoint": ["chat"] * 30}, cuts=(10, 20)), **running)
     monkeypatch.setattr(resume, "VERSION", "99")
     with pytest.raises(UsageError, match="with release"):
         run_views(trace, **running)

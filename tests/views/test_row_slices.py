@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -10,9 +11,9 @@ import pytest
 
 from servescope import api
 from servescope.errors import UsageError
-from servescope.views import scan
 from tests.reference.chutes import duration
 from tests.traces import build, rows_of
+from tests.views.slicing import slices_of
 from tests.views.study import study
 
 if TYPE_CHECKING:
@@ -27,14 +28,16 @@ def lb_rows(folder: Path) -> list[dict[str, Any]]:
     return [row for file in files for row in pq.read_table(file).to_pylist()]
 
 
-@pytest.mark.parametrize(("slice_rows", "threads"), [(10**9, 1), (1, 2), (600, 2)])
-def test_lb_rows(tmp_path: Path, slice_rows: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "SLICE_ROWS", slice_rows)
+@pytest.mark.parametrize(("slice_rows", "threads"), [(None, 1), (None, 2), (1, 2), (600, 2)])
+def test_lb_rows(tmp_path: Path, slice_rows: int | None, threads: int) -> None:
     trace = study(6, cuts=(1, 2, 700, 701, 1500))
     clock_us = trace.meta.origin.clock_us
     days = (clock_us / DAY_US, (clock_us + 3_000_000_000) / DAY_US)
     chosen = {"lb_models": ["m1", "m3"], "lb_window_days": days}
-    api.views(trace, out=tmp_path / "out", view=["user_hour"], threads=threads, rows=True, **chosen)
+    with slices_of(slice_rows) if slice_rows else nullcontext({}) as engine:
+        api.views(
+            trace, out=tmp_path / "out", view=["user_hour"], threads=threads, rows=True, **chosen, **engine
+        )
     expected = [
         {
             "request_id": row["request_id"],

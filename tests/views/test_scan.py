@@ -1,7 +1,8 @@
-"""The driver: slices, threads, choice of tables, progress."""
+"""The driver: threads, slices, choice of tables, progress."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,18 +13,19 @@ from hypothesis import strategies as st
 from servescope import registry
 from servescope.errors import DataError, UsageError
 from servescope.trace import Origin
-from servescope.views import VIEWS, load, run_views, scan
+from servescope.views import VIEWS, load, run_views
+from servescope.views.slices import slices
 from tests.traces import OPTIONAL, build, traces
+from tests.views.slicing import slices_of
 
 if TYPE_CHECKING:
     from servescope.trace import Trace
 
 
-def document(trace: Trace, threads: int, rows: int) -> dict[str, bytes]:
-    """Bytes of every table, from slices of at least `rows` rows."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan, "SLICE_ROWS", rows)
-        tables, _, _ = run_views(trace, threads=threads)
+def document(trace: Trace, threads: int, rows: int | None = None) -> dict[str, bytes]:
+    """Bytes of every table: folded on threads, or merged from slices of at least `rows` rows."""
+    with slices_of(rows) if rows else nullcontext({}) as engine:
+        tables, _, _ = run_views(trace, threads=threads, **engine)
     found = {}
     for table in tables:
         sink = pa.BufferOutputStream()
@@ -36,20 +38,21 @@ def document(trace: Trace, threads: int, rows: int) -> dict[str, bytes]:
 @settings(max_examples=40)
 @given(traces(need=OPTIONAL), st.integers(1, 8), st.integers(1, 4))
 def test_any_slicing_and_any_threads_give_the_same_bytes(trace: Trace, rows: int, threads: int) -> None:
-    whole = document(trace, 1, 10**9)
+    whole = document(trace, 1)
     assert set(whole) == set(VIEWS)
     assert document(trace, threads, rows) == whole
+    assert document(trace, threads + 1) == whole
 
 
 @settings(max_examples=20)
 @given(traces(), st.integers(1, 5))
 def test_slices_merge_for_any_columns(trace: Trace, rows: int) -> None:
-    assert document(trace, 2, rows) == document(trace, 1, 10**9)
+    assert document(trace, 2, rows) == document(trace, 1) == document(trace, 3)
 
 
 @given(traces(), st.integers(1, 9))
 def test_slices_cover_the_parts_once_and_in_order(trace: Trace, rows: int) -> None:
-    cut = scan.slices(trace, (), rows)
+    cut = slices(trace, (), rows)
     assert [one.first for one in cut] == [0, *(one.last for one in cut)][: len(cut)]
     assert cut[-1].last == len(trace.parts)
     sizes = [trace.starts[one.last] - trace.starts[one.first] for one in cut]
@@ -99,30 +102,31 @@ def test_progress_ends_at_the_total() -> None:
         trace, ["facts", "hit_rates"], threads=2, progress=lambda done, total: seen.append((done, total))
     )
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    assert seen[-1] == (6, 6) and {total for _, total in seen} == {6}
+    assert seen[-1] == (3, 3) and {total for _, total in seen} == {3}
 
 
-def test_an_error_in_a_slice_reaches_the_caller() -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_interrupt_reaches_the_caller(threads: int) -> None:
     trace = build({"arrival_us": [0, 5]})
 
     def stop(done: int, total: int) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_views(trace, ["facts"], threads=2, progress=stop)
+        run_views(trace, ["facts"], threads=threads, progress=stop)
 
 
 @pytest.mark.parametrize(("arrival", "row"), [([0, 5, 4], 2), ([5, 4, 6], 1), ([-1, 0, 3], 0)])
 @pytest.mark.parametrize("cuts", [(), (1, 2)])
-@pytest.mark.parametrize("rows", [1, 10**9])
+@pytest.mark.parametrize("rows", [None, 1, 10**9])
 def test_time_that_goes_back_is_refused(
-    arrival: list[int], row: int, cuts: tuple[int, ...], rows: int, monkeypatch: pytest.MonkeyPatch
+    arrival: list[int], row: int, cuts: tuple[int, ...], rows: int | None
 ) -> None:
-    monkeypatch.setattr(scan, "SLICE_ROWS", rows)
     trace = build({"arrival_us": arrival, "block_ids": [[1]] * 3}, cuts=cuts)
-    for name in ("load_hour", "hit_rates"):
-        with pytest.raises(DataError, match=f"request {row} arrives before"):
-            run_views(trace, [name])
+    with slices_of(rows) if rows else nullcontext({}) as engine:
+        for name in ("load_hour", "hit_rates"):
+            with pytest.raises(DataError, match=f"request {row} arrives before"):
+                run_views(trace, [name], threads=2, **engine)
 
 
 @pytest.mark.parametrize("parent", [-4, 3])

@@ -54,6 +54,18 @@ def test_every_view_of_the_catalogue_is_stored_without_loss(
         assert [table_bytes(table) for table in twice.tables()] == expected
 
 
+@settings(max_examples=15)
+@given(traces(need=OPTIONAL))
+def test_making_tables_leaves_the_arrays_of_a_state_as_they_are(trace: Trace) -> None:
+    views = tuple(view for _, view in FREE)
+    done = Scan(trace, prologue(trace, views, ViewOptions()))(Slice(0, len(trace.parts), views))
+    for sketch in done.sketches.values():
+        arrays = state.take_apart(sketch).arrays
+        before = [array.tobytes() for array in arrays]
+        sketch.tables()
+        assert [array.tobytes() for array in arrays] == before
+
+
 leaves = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(allow_nan=False), st.text(max_size=5),
     st.sampled_from([np.int64(-3), np.zeros(0, np.uint16), np.arange(12).reshape(3, 4).T, np.array([True])]),

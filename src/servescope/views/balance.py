@@ -102,6 +102,8 @@ class Balance:
 
     def tables(self) -> list[Table]:
         """The four tables, by time or by the columns from left to right."""
+        if self.rows is not None:
+            self.rows.close()
         whole = self._empty()
         if self.ends.head is not None:
             whole.add(self.ends.head)

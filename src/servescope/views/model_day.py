@@ -59,10 +59,19 @@ class ModelDay:
         """Fold in the next rows."""
         clock = int64(batch, "arrival_us") + self.context.meta.origin.clock_us
         model, it, ot = (int32(batch, name) for name in COLUMNS[1:])
-        models = max(1, len(self.context.texts.get("model", ())))
         for day, low, high in day_runs(clock):
-            page = self.pages.setdefault(day, np.zeros((models, 3), np.int64))
-            _fold(page, model[low:high], not self.context.has("model"), it[low:high], ot[low:high])
+            _fold(self._page(day), model[low:high], not self.context.has("model"), it[low:high], ot[low:high])
+
+    def _page(self, day: int) -> npt.NDArray[np.int64]:
+        """The page of a day, with a row for every model."""
+        models = max(1, len(self.context.texts.get("model", ())))
+        page = self.pages.get(day)
+        if page is None or len(page) < models:  # of a state from before the last models came
+            own, page = page, np.zeros((models, 3), np.int64)
+            if own is not None:
+                page[: len(own)] = own
+            self.pages[day] = page
+        return page
 
     def merge(self, later: ModelDay) -> None:
         """Fold in the adjacent, later slice."""

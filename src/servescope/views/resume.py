@@ -129,20 +129,29 @@ class Keeper:
         """Whether it is time for another state."""
         return monotonic() - self.last >= max(KEEP_S, PAUSES * self.cost_s)
 
+    def holds(self, parts: int) -> bool:
+        """Whether the folder has a state of fewer parts."""
+        return any(int(path.stem.split("-")[1]) < parts for path in self.folder.glob("parts-*.state"))
+
     def keep(self, merged: Merged, context: Context) -> None:
-        """Write the state, and remove those that are no longer needed. A view that holds what cannot be
-        stored is left out."""
-        begun = monotonic()
-        states: dict[str, state.State] = {}
+        """Write the state, and remove those that are no longer needed."""
+        self.store(self.taken(merged, context))
+
+    def taken(self, merged: Merged, context: Context) -> Taken:
+        """The state as it is now, to be stored: arrays are not copied, and must stay as they are.
+
+        A view that holds what cannot be stored is left out; so is one that is about to write more rows.
+        """
+        whole = merged.parts == len(self.trace.parts)
         facts = {name: getattr(context, name) for name in WHOLE_TRACE}
-        states["facts"] = state.take_apart(facts)
-        states["order"] = state.take_apart(merged.order)
+        states = {"facts": state.take_apart(facts), "order": state.take_apart(merged.order)}
         for name, sketch in merged.sketches.items():
+            if not whole and getattr(sketch, "rows", None) is not None:
+                continue  # to store it would end its file, where the clock decides
             try:
                 states[f"view {name}"] = state.take_apart(sketch)
             except TypeError:
                 continue
-        whole = merged.parts == len(self.trace.parts)
         for name in context.texts if whole else ():
             category = self.trace.category(name)
             texts = (category.texts.data, category.texts.ends, category.counts)
@@ -153,16 +162,30 @@ class Keeper:
             "texts": {name: len(texts) for name, texts in context.texts.items()},
             "asked": {name: sorted(asked) for name, asked in merged.asked.items()},
         }
-        state.write(self.folder / f"parts-{merged.parts:08d}.state", header, states)
+        return Taken(merged.parts, header, states)
+
+    def store(self, taken: Taken) -> None:
+        """Write a state, which is used up, and remove those that are no longer needed."""
+        begun = monotonic()
+        state.write(self.folder / f"parts-{taken.parts:08d}.state", taken.header, taken.states)
         for path in sorted(self.folder.glob("parts-*.state"))[:-KEPT]:
             path.unlink()
         for path in self.folder.glob(".parts-*.part"):  # of a run that was killed as it wrote
             path.unlink()
         for path in self.folder.glob("slice-*.state"):
-            if int(path.stem.split("-")[2]) <= merged.parts:
+            if int(path.stem.split("-")[2]) <= taken.parts:
                 path.unlink()
         self.last = monotonic()
         self.cost_s = self.last - begun
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A state that is to be stored: of how many parts, the file's header, the values taken apart."""
+
+    parts: int
+    header: dict[str, Any]
+    states: dict[str, state.State]
 
 
 @dataclass

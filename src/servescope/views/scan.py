@@ -1,65 +1,33 @@
-"""The scan driver: one pass over the trace feeds all wanted sketches.
-
-The rows are cut into slices that the file fixes, not the number of threads; each slice has
-sketches of its own, merged in order. So any number of threads gives the same tables, byte for
-byte. Views that need the order run beside them, over all rows.
-"""
+"""The scan driver: one pass over the trace feeds all wanted sketches, and these end in tables."""
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from servescope.engine import local, ray
+from servescope.engine import local
 from servescope.errors import UsageError, unknown_name
+from servescope.views import sliced, threaded
 from servescope.views.catalogue import VIEWS, load
-from servescope.views.growth import watched
+from servescope.views.job import Job, Running
 from servescope.views.prologue import prologue
 from servescope.views.resume import Keeper, Merged
-from servescope.views.sketch import TIMES, Context, Sketch, View, ViewOptions
-from servescope.views.slices import Counter, Scan, Scanned, Slice, StoredScan, read_scanned, slices
+from servescope.views.sketch import TIMES, Sketch, View, ViewOptions
+from servescope.views.state import take_apart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from servescope.result import Table
     from servescope.trace import Trace
+    from servescope.views.resume import Taken
 
-    Progress = Callable[[int, int], None]
-
-SLICE_ROWS = 1 << 20  # least rows of a slice; a slice is whole parts
-# of a trace, about: each slice costs a merge of all that it touched, for gaps by pair, user and model
-# 82 % of folding in at 2^20 rows, 67 % at 2^21, 48 % at 2^22, 31 % at 2^23 (benchmark year, 300,000 users)
-MOST_SLICES = 24
-MOST_SLICE_ROWS = 1 << 22
-ENGINES = ("local", "ray")
-
-
-@dataclass(frozen=True)
-class Running:
-    """How a scan runs.
-
-    threads   how many slices are in work at once, or cores of a Ray cluster that is started
-    engine    name in `ENGINES`
-    address   of a running Ray cluster
-    folder    where the state is kept, None: nowhere
-    resume    whether to go on from the state that is there
-    progress  called with rows done and rows in total, from any thread
-    """
-
-    threads: int = 1
-    engine: str = "local"
-    address: str | None = None
-    folder: Path | None = None
-    resume: bool = False
-    progress: Progress | None = None
+ENGINES = {"local": threaded.scan, "ray": sliced.scan}
 
 
 def run_views(
@@ -73,7 +41,7 @@ def run_views(
     """Result tables of a trace, notes for the reader, and how long the scan took.
 
     names    tables to make (`VIEWS`); None: all that the trace allows, the rest is noted
-    threads  how many slices are in work at once; None: one for each core
+    threads  threads at work; None: one for each core
     running  the other fields of `Running`
 
     Raises UsageError for an unknown table, one that this trace cannot give, a window of no
@@ -86,14 +54,12 @@ def run_views(
     how = Running(threads or os.cpu_count() or 1, **running)
     wanted, notes = _wanted(trace, names)
     chosen = list({view.name: view for view in wanted.values()}.values())
-    context, sketches, more = _scan(trace, chosen, options or ViewOptions(), how)
+    job, more = _job(trace, chosen, options or ViewOptions(), how)
+    made = {table.name: table for table in _tables(job, ENGINES[how.engine](job))}
     notes += more
     for view in chosen:
-        notes += view.notes(context)
+        notes += view.notes(job.context)
     notes += _filter_notes(trace, chosen)
-    made = {}
-    for name in list(sketches):  # each is let go once its tables are made
-        made.update({table.name: table for table in sketches.pop(name).tables()})
     seconds = time.perf_counter() - begun
     timing: dict[str, int | float] = {
         "rows": trace.rows,
@@ -136,10 +102,10 @@ def _filter_notes(trace: Trace, chosen: Sequence[View]) -> list[str]:
     ]
 
 
-def _scan(
+def _job(
     trace: Trace, chosen: Sequence[View], options: ViewOptions, running: Running
-) -> tuple[Context, dict[str, Sketch], list[str]]:
-    """Context, the finished sketch of every view by its name, and notes on what was taken up."""
+) -> tuple[Job, list[str]]:
+    """What is to be scanned, with what an earlier run left, and notes on that."""
     each = partial(local.map, threads=running.threads)
     keeper = Keeper(running.folder, trace, options, each=each) if running.folder else None
     kept = keeper.find() if keeper and running.resume else None
@@ -151,60 +117,37 @@ def _scan(
         keeper.clear()
     if running.resume and not kept:
         notes.append(f"nothing to resume in {running.folder}: everything is scanned")
-    work = _work(trace, chosen, merged)
-    for view in chosen:
-        if not view.ordered and view.name not in merged.sketches:
-            merged.asked[view.name] = set()
-            merged.sketches[view.name] = view.new(watched(context, merged.asked[view.name]))
-            merged.asked[view.name].clear()
-    whole: dict[str, Sketch] = {}
-    for one, done in _done(trace, context, work, running, keeper):
-        if one.views[0].ordered:
-            whole |= done.sketches
-            continue
-        fresh = one.first >= merged.parts  # and not rows that only some views scan again
-        if keeper and fresh and one.last == len(trace.parts) and merged.parts < one.first:
-            keeper.keep(replace(merged, parts=one.first), context)
-        for name in list(done.sketches):
-            # taken out, so that it is freed before the next slice comes: each thread holds one at most
-            merged.sketches[name].merge(done.sketches.pop(name))
-            merged.asked[name] |= done.asked[name]
-        if fresh:
-            merged.order.join(done.order)
-            if keeper and keeper.due() and one.last < len(trace.parts):
-                keeper.keep(replace(merged, parts=one.last), context)
-    if keeper:
-        keeper.keep(replace(merged, parts=len(trace.parts)), context)
-    return context, whole | merged.sketches, notes
+    return Job(trace, chosen, context, merged, keeper, running), notes
 
 
-def _work(trace: Trace, chosen: Sequence[View], merged: Merged) -> list[Slice]:
-    """The slices to scan: ordered views as a whole, the others from where their sketches end."""
-    free = tuple(view for view in chosen if not view.ordered)
-    anew = tuple(view for view in free if view.name not in merged.sketches)
-    rows = max(SLICE_ROWS, min(MOST_SLICE_ROWS, trace.rows // MOST_SLICES))
-    work = [Slice(0, len(trace.parts), (view,)) for view in chosen if view.ordered]
-    if anew and merged.parts:
-        work += slices(trace, anew, rows, last=merged.parts)
-    return work + (slices(trace, free, rows, first=merged.parts) if free else [])
+def _tables(job: Job, ordered: dict[str, Sketch]) -> list[Table]:
+    """The tables of all views, made side by side while the state is written. Uses up the sketches."""
+    sketches = ordered | job.merged.sketches
+    calls: list[Callable[[], list[Table]]] = []
+    if job.keeper:
+        whole = replace(job.merged, parts=len(job.trace.parts))
+        calls.append(partial(_stored, job.keeper, job.keeper.taken(whole, job.context)))
+    job.merged.sketches.clear()  # each is let go once its tables are made
+    names = sorted(sketches, key=lambda name: _weight(sketches[name]), reverse=True)
+    calls += [partial(_finished, sketches, name) for name in names]
+    return [table for tables in local.results(calls, threads=job.running.threads) for table in tables]
 
 
-def _done(
-    trace: Trace, context: Context, work: list[Slice], running: Running, keeper: Keeper | None
-) -> Iterator[tuple[Slice, Scanned]]:
-    """Every slice and what came of it, in their order."""
-    counter = Counter(sum(trace.starts[one.last] - trace.starts[one.first] for one in work), running.progress)
-    if running.engine == "local":
-        scan = Scan(trace, context, counter.add)
-        yield from zip(work, local.map(scan, work, threads=running.threads), strict=True)
-        return
-    with ExitStack() as stack:
-        folder = keeper.folder if keeper else Path(stack.enter_context(TemporaryDirectory()))
-        stored = StoredScan(Scan(trace, context), str(folder.resolve()), keeper.key if keeper else "")
-        paths = ray.map(stored, work, threads=running.threads, address=running.address)
-        for one, path in zip(work, paths, strict=True):
-            yield one, read_scanned(path, context)
-            counter.add(trace.starts[one.last] - trace.starts[one.first])
+def _stored(keeper: Keeper, taken: Taken) -> list[Table]:
+    keeper.store(taken)
+    return []
+
+
+def _finished(sketches: dict[str, Sketch], name: str) -> list[Table]:
+    return sketches.pop(name).tables()
+
+
+def _weight(sketch: Sketch) -> float:
+    """Bytes of its arrays, which say about how long its tables take."""
+    try:
+        return sum(array.nbytes for array in take_apart(sketch).arrays)
+    except TypeError:
+        return math.inf
 
 
 def peak_rss_bytes() -> int:

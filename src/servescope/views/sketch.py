@@ -1,4 +1,4 @@
-"""What a view is: a sketch that folds in batches, merges with the next slice, and ends in tables."""
+"""What a view is: a sketch that folds in batches, may merge with the next slice, and ends in tables."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ViewOptions:
 
 @dataclass(frozen=True)
 class Context:
-    """What is known before the scan, the same for every slice.
+    """What is known before the scan, the same for every part of it.
 
     meta        facts of the trace
     rows        number of requests
@@ -90,7 +90,7 @@ class Sketch(Protocol):
         ...
 
     def tables(self) -> list[Table]:
-        """The finished result tables."""
+        """The finished result tables. Arrays of the state stay as they are: they may be written just now."""
         ...
 
 
@@ -110,7 +110,7 @@ class View:
     columns  all that it may read; columns that the source lacks are not read
     tables   table that it makes -> the columns (or TIMES) without which it is left out with a note
     new      an empty sketch
-    ordered  it needs all rows in order and runs unsliced
+    ordered  it needs all rows in order: it cannot merge, and no state of it is kept
     filters  columns of its row filters: where the source lacks one, the condition counts as true
     notes    what to tell the reader, known before the scan
     """

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +14,8 @@ from servescope.views import state
 from servescope.views.growth import watched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from servescope.trace import Trace
     from servescope.views.sketch import Context, Sketch, View
-
-    Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -46,23 +41,6 @@ def slices(
             cut.append(Slice(first, after, chosen))
             first = after
     return cut
-
-
-@dataclass
-class Counter:
-    """Rows done so far, told to `progress` from any thread. Counts a row once for each lane."""
-
-    total: int
-    progress: Progress | None
-    done: int = 0
-    lock: Any = field(default_factory=Lock)
-
-    def add(self, rows: int) -> None:
-        """Count rows as done."""
-        if self.progress is not None:
-            with self.lock:
-                self.done += rows
-                self.progress(self.done, self.total)
 
 
 @dataclass
@@ -115,11 +93,10 @@ class Scanned:
 
 @dataclass(frozen=True)
 class Scan:
-    """Scans a slice; `count` is told the rows of each batch."""
+    """Scans a slice."""
 
     trace: Trace
     context: Context
-    count: Callable[[int], None] | None = None
 
     def __call__(self, one: Slice) -> Scanned:
         """Fold the rows of a slice into sketches of its own. Raises DataError where time goes back."""
@@ -134,8 +111,6 @@ class Scan:
                 order.follow(batch["arrival_us"].astype(np.int64, copy=False), batch.start)
                 for sketch in sketches.values():
                     sketch.update(batch)
-            if self.count is not None:
-                self.count(batch.rows)
         return Scanned(sketches, order, asked)
 
 

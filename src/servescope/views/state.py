@@ -1,7 +1,7 @@
 """Sketches as files: every attribute of a sketch, kept without loss in one Arrow IPC file.
 
 A sketch is walked: whole numbers, texts, dicts, lists, tuples, arrays and objects of this package. Arrays
-become record batches of bytes (compressed), all else a tree of JSON in the file's metadata, with a
+become record batches of bytes, all else a tree of JSON in the file's metadata, with a
 header that says whose state it is. Reading makes objects of this package's own classes and sets
 their attributes; nothing that the file says is ever run.
 """
@@ -30,7 +30,6 @@ Tree = Any  # what JSON holds
 LAYOUT = 1
 KEY = b"servescope.state"
 SCHEMA = pa.schema([pa.field("bytes", pa.uint8(), nullable=False)])
-OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 PLAIN = (str, int, bool, type(None))
 PACKAGE = "servescope."
 
@@ -153,17 +152,21 @@ def write(path: Path, header: Mapping[str, Any], states: Mapping[str, State]) ->
     """Write named states with a header, whole or not at all.
 
     header  what JSON holds; read without the states by `Reader`
+    states  used up: each array is let go when it is written
     """
     trees: dict[str, Tree] = {}
     batches: list[Array] = []
     for name, state in states.items():
         trees[name] = [len(batches), len(state.arrays), state.tree]
         batches += state.arrays
+        state.arrays.clear()
     text = json.dumps({"layout": LAYOUT, "header": dict(header), "values": trees}, separators=(",", ":"))
     schema = SCHEMA.with_metadata({KEY: text.encode()})
     path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic(path) as part, pa.ipc.new_file(str(part), schema, options=OPTIONS) as writer:
-        for array in batches:
+    with atomic(path) as part, pa.ipc.new_file(str(part), schema) as writer:
+        batches.reverse()
+        while batches:
+            array = batches.pop()
             raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
             writer.write_batch(pa.record_batch([pa.array(raw)], schema=schema))
 
@@ -175,7 +178,7 @@ class Reader:
         """Raises DataError for a file that is none, is cut, or has another layout."""
         self.path = path
         try:
-            # not memory-mapped: the arrays are decompressed anyway, and the file may be replaced
+            # not memory-mapped: the file may be replaced while its arrays are used
             self._file = pa.ipc.open_file(pa.OSFile(str(path)))
             document = json.loads((self._file.schema.metadata or {})[KEY])
         except (pa.ArrowException, OSError, KeyError, ValueError) as error:
