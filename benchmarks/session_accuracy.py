@@ -174,12 +174,14 @@ def shape_of(trace: Trace, options: SessionOptions) -> tuple[float, ...]:
     sizes = np.bincount(links.session[part])
     first = tokens[links.turn == 1].astype(np.float64)
     whole = tokens[part].astype(np.float64)
+    # a prompt below its true parent's history, which was cut, reuses nothing that is known
+    prefix = np.where(links.prefix_tokens <= tokens, links.prefix_tokens, 0)
     return (
         part.sum() / len(first),
         (sizes == 1).sum() / len(first),
         whole.mean(),
         first.mean(),
-        links.prefix_tokens.sum() / whole.sum(),
+        prefix.sum() / whole.sum(),
     )
 
 
