@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import borrowing_kernel
 
 Words = npt.NDArray[np.uint64]
 ONE = np.uint64(1)
@@ -24,7 +24,7 @@ def empty_places(number: int) -> tuple[Words, Words, Words]:
     return np.zeros(fine, np.uint64), np.zeros(middle, np.uint64), np.zeros(-(-middle // 64), np.uint64)
 
 
-@kernel
+@borrowing_kernel
 def add_place(levels: tuple[Words, Words, Words], number: int) -> None:
     """Put a number into the set (modified)."""
     fine, middle, top = levels
@@ -36,7 +36,7 @@ def add_place(levels: tuple[Words, Words, Words], number: int) -> None:
     top[place >> SIX] |= ONE << (place & LOW)
 
 
-@kernel
+@borrowing_kernel
 def drop_place(levels: tuple[Words, Words, Words], number: int) -> None:
     """Take a number out of the set (modified)."""
     fine, middle, top = levels
@@ -50,7 +50,7 @@ def drop_place(levels: tuple[Words, Words, Words], number: int) -> None:
             top[place >> SIX] &= ~(ONE << (place & LOW))
 
 
-@kernel
+@borrowing_kernel
 def highest_bit(word: np.uint64) -> np.uint64:
     """Place of the highest set bit of a word that is not 0."""
     place = np.uint64(0)
@@ -62,7 +62,7 @@ def highest_bit(word: np.uint64) -> np.uint64:
     return place
 
 
-@kernel
+@borrowing_kernel
 def largest_place(levels: tuple[Words, Words, Words]) -> int:
     """The largest member, -1 in an empty set."""
     fine, middle, top = levels

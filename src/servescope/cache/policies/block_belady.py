@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from servescope.cache.policies.counts import CAPACITY, EVICTIONS, PEAK, USED, counters
 from servescope.cache.prompts import next_requests
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import borrowing_kernel
 from servescope.kernels.places import Words, add_place, drop_place, empty_places, largest_place
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def new(prompts: Prompts, capacity_blocks: int, seed: int, *, bypass: bool = Fal
     )
 
 
-@kernel
+@borrowing_kernel
 def evict_farthest(state: State, sooner_than: int) -> bool:
     """Evict the deepest block of the farthest next request, if that is after `sooner_than`."""
     farthest = largest_place(state.levels)
@@ -79,7 +79,7 @@ def evict_farthest(state: State, sooner_than: int) -> bool:
     return True
 
 
-@kernel
+@borrowing_kernel
 def enqueue(state: State, node: int, coming: int) -> None:
     """Put a block at the end of the queue of its next request. Changes the state."""
     state.behind[node] = -1
@@ -91,7 +91,7 @@ def enqueue(state: State, node: int, coming: int) -> None:
     state.last[coming] = node
 
 
-@kernel
+@borrowing_kernel
 def step(state: State, prompts: Prompts, request: int) -> int:
     """One request: how many of its blocks, from the first, were cached. Changes the state."""
     counts, cached = state.counts, state.cached
@@ -117,7 +117,7 @@ def step(state: State, prompts: Prompts, request: int) -> int:
     return int(hits)
 
 
-@kernel
+@borrowing_kernel
 def run(state: State, prompts: Prompts, hits: npt.NDArray[np.int32], first: int, last: int) -> None:
     """Requests `first` up to before `last`. Changes the state and hits[first:last]."""
     for request in range(first, last):

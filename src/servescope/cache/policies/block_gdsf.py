@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.cache.policies.leaves import Leaves, let_go_of_ended, new_leaves, take_cached, take_new
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import borrowing_kernel
 
 if TYPE_CHECKING:
     from servescope.cache.prompts import Prompts
@@ -41,7 +41,7 @@ def new(prompts: Prompts, capacity_blocks: int, seed: int) -> State:
     return State(leaves.counts, leaves, np.zeros(prompts.known, np.int32), np.zeros(1))
 
 
-@kernel
+@borrowing_kernel
 def step(state: State, prompts: Prompts, request: int) -> int:
     """One request: how many of its blocks, from the first, were cached. Changes the state."""
     leaves, uses, clock = state.leaves, state.uses, state.clock
@@ -64,7 +64,7 @@ def step(state: State, prompts: Prompts, request: int) -> int:
     return hits
 
 
-@kernel
+@borrowing_kernel
 def run(state: State, prompts: Prompts, hits: npt.NDArray[np.int32], first: int, last: int) -> None:
     """Requests `first` up to before `last`. Changes the state and hits[first:last]."""
     for request in range(first, last):

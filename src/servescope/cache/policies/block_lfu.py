@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from servescope.cache.policies.leaves import Leaves, let_go_of_ended, new_leaves, take_cached, take_new
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import borrowing_kernel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +21,7 @@ def new(prompts: Prompts, capacity_blocks: int, seed: int) -> Leaves:
     return new_leaves(prompts, capacity_blocks)
 
 
-@kernel
+@borrowing_kernel
 def step(state: Leaves, prompts: Prompts, request: int) -> int:
     """One request: how many of its blocks, from the first, were cached. Changes the state."""
     let_go_of_ended(state, prompts, request)
@@ -36,7 +36,7 @@ def step(state: Leaves, prompts: Prompts, request: int) -> int:
     return hits
 
 
-@kernel
+@borrowing_kernel
 def run(state: Leaves, prompts: Prompts, hits: npt.NDArray[np.int32], first: int, last: int) -> None:
     """Requests `first` up to before `last`. Changes the state and hits[first:last]."""
     for request in range(first, last):

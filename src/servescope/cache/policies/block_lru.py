@@ -12,12 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.cache.policies.counts import CAPACITY, EVICTIONS, PEAK, USED, counters
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import borrowing_kernel
 
 if TYPE_CHECKING:
     from servescope.cache.prompts import Prompts
 
-PARAMETERS: dict[str, float] = {}
+# drop_own: 1 = a prompt longer than the cache also loses the last of the blocks that it brought in itself,
+# as in kvcache-simulator 0.1.3; 0 = it keeps as many of its first blocks as fit
+PARAMETERS: dict[str, float] = {"drop_own": 0}
 
 
 class State(NamedTuple):
@@ -29,6 +31,7 @@ class State(NamedTuple):
     before  int32[known + 1], next older block
     held    int32[n], blocks that a request holds or held, from its first
     ended   int64[1], requests of `Prompts.ending` that have let go
+    drop    bool[1], `drop_own`
     """
 
     counts: npt.NDArray[np.int64]
@@ -37,9 +40,10 @@ class State(NamedTuple):
     before: npt.NDArray[np.int32]
     held: npt.NDArray[np.int32]
     ended: npt.NDArray[np.int64]
+    drop: npt.NDArray[np.bool_]
 
 
-def new(prompts: Prompts, capacity_blocks: int, seed: int) -> State:
+def new(prompts: Prompts, capacity_blocks: int, seed: int, *, drop_own: float = 0) -> State:
     """An empty cache for these prompts; `seed` is not used."""
     known = prompts.known
     ring = np.full(known + 1, known, np.int32)
@@ -50,10 +54,11 @@ def new(prompts: Prompts, capacity_blocks: int, seed: int) -> State:
         ring.copy(),
         np.zeros(len(prompts.tails), np.int32),
         np.zeros(1, np.int64),
+        np.array([drop_own > 0]),
     )
 
 
-@kernel
+@borrowing_kernel
 def let_go(state: State, prompts: Prompts, request: int) -> None:
     """Put the blocks that only this request holds into the ring, the last first. Changes the state."""
     users, after, before = state.users, state.after, state.before
@@ -67,10 +72,10 @@ def let_go(state: State, prompts: Prompts, request: int) -> None:
             after[last], before[node], after[node], before[root] = node, last, root, node
 
 
-@kernel
+@borrowing_kernel
 def step(state: State, prompts: Prompts, request: int) -> int:
     """One request: how many of its blocks, from the first, were cached. Changes the state."""
-    counts, users, after, before, held, ended = state
+    counts, users, after, before, held, ended, drop = state
     root = len(users)
     now = prompts.arrival_us[request]
     while ended[0] < request and prompts.ends_us[prompts.ending[ended[0]]] <= now:
@@ -91,6 +96,11 @@ def step(state: State, prompts: Prompts, request: int) -> int:
         if counts[USED] == counts[CAPACITY]:
             victim = after[root]
             if victim == root:  # all is held: the prompt keeps its first blocks
+                if drop[0] and place > low + hits:
+                    place -= 1
+                    users[prompts.nodes[place]] = -1
+                    counts[USED] -= 1
+                    counts[EVICTIONS] += 1
                 break
             after[root], before[after[victim]] = after[victim], root
             users[victim] = -1
@@ -104,7 +114,7 @@ def step(state: State, prompts: Prompts, request: int) -> int:
     return int(hits)
 
 
-@kernel
+@borrowing_kernel
 def run(state: State, prompts: Prompts, hits: npt.NDArray[np.int32], first: int, last: int) -> None:
     """Requests `first` up to before `last`. Changes the state and hits[first:last]."""
     for request in range(first, last):

@@ -26,7 +26,7 @@ from servescope.cache.policies.queues import (
     new_ring,
     take_leading,
 )
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import borrowing_kernel
 
 if TYPE_CHECKING:
     from servescope.cache.prompts import Prompts
@@ -70,7 +70,7 @@ def new(prompts: Prompts, capacity_blocks: int, seed: int, *, threshold: float =
     )
 
 
-@kernel
+@borrowing_kernel
 def _from_small(state: State, prompts: Prompts, node: int) -> bool:
     """What becomes of the oldest block of the small queue; whether it was evicted. Changes the state."""
     ring, tallies, known = state.ring, state.tallies, len(state.main)
@@ -91,7 +91,7 @@ def _from_small(state: State, prompts: Prompts, node: int) -> bool:
     return True
 
 
-@kernel
+@borrowing_kernel
 def _evict(state: State, prompts: Prompts) -> bool:
     """Evict one block; whether there was one that may go. Changes the state."""
     ring, known = state.ring, len(state.main)
@@ -116,7 +116,7 @@ def _evict(state: State, prompts: Prompts) -> bool:
     return False
 
 
-@kernel
+@borrowing_kernel
 def step(state: State, prompts: Prompts, request: int) -> int:
     """One request: how many of its blocks, from the first, were cached. Changes the state."""
     ring, tallies, known = state.ring, state.tallies, len(state.main)
@@ -140,7 +140,7 @@ def step(state: State, prompts: Prompts, request: int) -> int:
     return hits
 
 
-@kernel
+@borrowing_kernel
 def run(state: State, prompts: Prompts, hits: npt.NDArray[np.int32], first: int, last: int) -> None:
     """Requests `first` up to before `last`. Changes the state and hits[first:last]."""
     for request in range(first, last):

@@ -22,7 +22,7 @@ from servescope.cache.policies.queues import (
     new_ring,
     take_leading,
 )
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import borrowing_kernel
 
 if TYPE_CHECKING:
     from servescope.cache.prompts import Prompts
@@ -51,7 +51,7 @@ def new(prompts: Prompts, capacity_blocks: int, seed: int) -> State:
     return State(ring.counts, ring, np.zeros(prompts.known, np.bool_), np.array([prompts.known]))
 
 
-@kernel
+@borrowing_kernel
 def _evict(state: State, prompts: Prompts) -> bool:
     """Evict where the hand finds a block; whether it did within two rounds. Changes the state."""
     ring, known = state.ring, len(state.marked)
@@ -72,7 +72,7 @@ def _evict(state: State, prompts: Prompts) -> bool:
     return False
 
 
-@kernel
+@borrowing_kernel
 def step(state: State, prompts: Prompts, request: int) -> int:
     """One request: how many of its blocks, from the first, were cached. Changes the state."""
     ring = state.ring
@@ -92,7 +92,7 @@ def step(state: State, prompts: Prompts, request: int) -> int:
     return hits
 
 
-@kernel
+@borrowing_kernel
 def run(state: State, prompts: Prompts, hits: npt.NDArray[np.int32], first: int, last: int) -> None:
     """Requests `first` up to before `last`. Changes the state and hits[first:last]."""
     for request in range(first, last):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from servescope.cache.policies import block_lru
 from servescope.cache.policies.counts import EVICTIONS, USED
 from servescope.errors import UsageError
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import borrowing_kernel
 
 if TYPE_CHECKING:
     from servescope.cache.prompts import Prompts
@@ -45,7 +45,7 @@ def new(prompts: Prompts, capacity_blocks: int, seed: int, *, ttl_s: float = 600
     return State(lru.counts, lru, idle, np.array([round(ttl_s * 1e6)], np.int64))
 
 
-@kernel
+@borrowing_kernel
 def step(state: State, prompts: Prompts, request: int) -> int:
     """One request: how many of its blocks, from the first, were cached. Changes the state."""
     lru, idle_us = state.lru, state.idle_us
@@ -71,7 +71,7 @@ def step(state: State, prompts: Prompts, request: int) -> int:
     return block_lru.step(lru, prompts, request)
 
 
-@kernel
+@borrowing_kernel
 def run(state: State, prompts: Prompts, hits: npt.NDArray[np.int32], first: int, last: int) -> None:
     """Requests `first` up to before `last`. Changes the state and hits[first:last]."""
     for request in range(first, last):

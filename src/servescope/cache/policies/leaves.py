@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.cache.policies.counts import CAPACITY, EVICTIONS, PEAK, USED, counters
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import borrowing_kernel
 
 if TYPE_CHECKING:
     from servescope.cache.prompts import Prompts
@@ -63,7 +63,7 @@ def new_leaves(prompts: Prompts, capacity_blocks: int) -> Leaves:
     )
 
 
-@kernel
+@borrowing_kernel
 def _sooner(leaves: Leaves, node: int, other: int) -> bool:
     """Whether `node` goes before `other`."""
     if leaves.keys[node] != leaves.keys[other]:
@@ -71,7 +71,7 @@ def _sooner(leaves: Leaves, node: int, other: int) -> bool:
     return bool(leaves.ties[node] < leaves.ties[other])
 
 
-@kernel
+@borrowing_kernel
 def _settle(leaves: Leaves, place: int, node: int) -> None:
     """Put a node at `place` of the heap or where it belongs, up or down from there. Changes the heap."""
     heap, where, size = leaves.heap, leaves.where, leaves.size[0]
@@ -94,13 +94,13 @@ def _settle(leaves: Leaves, place: int, node: int) -> None:
     where[node] = place
 
 
-@kernel
+@borrowing_kernel
 def _push(leaves: Leaves, node: int) -> None:
     leaves.size[0] += 1
     _settle(leaves, leaves.size[0] - 1, node)
 
 
-@kernel
+@borrowing_kernel
 def _remove(leaves: Leaves, node: int) -> None:
     place = leaves.where[node]
     leaves.where[node] = -1
@@ -110,7 +110,7 @@ def _remove(leaves: Leaves, node: int) -> None:
         _settle(leaves, place, last)
 
 
-@kernel
+@borrowing_kernel
 def let_go_of_ended(leaves: Leaves, prompts: Prompts, request: int) -> None:
     """Free the blocks of earlier requests that have ended when `request` arrives. Changes `leaves`."""
     users, ended = leaves.users, leaves.ended
@@ -128,7 +128,7 @@ def let_go_of_ended(leaves: Leaves, prompts: Prompts, request: int) -> None:
         ended[0] += 1
 
 
-@kernel
+@borrowing_kernel
 def take_cached(leaves: Leaves, prompts: Prompts, request: int) -> int:
     """Hold the leading blocks of a prompt that are cached: how many. Changes `leaves` but for the keys."""
     low, high = prompts.offsets[request], prompts.offsets[request + 1]
@@ -144,7 +144,7 @@ def take_cached(leaves: Leaves, prompts: Prompts, request: int) -> int:
     return int(place - low)
 
 
-@kernel
+@borrowing_kernel
 def take_new(leaves: Leaves, prompts: Prompts, request: int, node: int) -> int:
     """Cache and hold the next block of a prompt; the node evicted for it, -1 for none, -2 where all is held.
 
@@ -167,7 +167,7 @@ def take_new(leaves: Leaves, prompts: Prompts, request: int, node: int) -> int:
     return int(victim)
 
 
-@kernel
+@borrowing_kernel
 def drop(leaves: Leaves, prompts: Prompts, victim: int) -> None:
     """Evict a free leaf. Changes `leaves`."""
     _remove(leaves, victim)

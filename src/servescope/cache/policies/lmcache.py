@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.cache.policies.counts import CAPACITY, EVICTIONS, PEAK, USED, counters
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import borrowing_kernel
 
 if TYPE_CHECKING:
     from servescope.cache.prompts import Prompts
@@ -71,7 +71,7 @@ def new(
     )
 
 
-@kernel
+@borrowing_kernel
 def _let_go(state: State, prompts: Prompts, request: int) -> None:
     users, after, before = state.users, state.after, state.before
     low = prompts.offsets[request]
@@ -87,7 +87,7 @@ def _let_go(state: State, prompts: Prompts, request: int) -> None:
             after[last], before[node], after[node], before[root] = node, last, root, node
 
 
-@kernel
+@borrowing_kernel
 def _evict(state: State, now: int) -> bool:
     """Evict the block with the least score; whether there was one. Changes the state."""
     known = len(state.users)
@@ -108,7 +108,7 @@ def _evict(state: State, now: int) -> bool:
     return True
 
 
-@kernel
+@borrowing_kernel
 def step(state: State, prompts: Prompts, request: int) -> int:
     """One request: how many of its blocks, from the first, were cached. Changes the state."""
     counts, users, tallies = state.counts, state.users, state.tallies
@@ -148,7 +148,7 @@ def step(state: State, prompts: Prompts, request: int) -> int:
     return int(hits)
 
 
-@kernel
+@borrowing_kernel
 def _drop_rest(state: State, prompts: Prompts, first: int, last: int) -> None:
     """Evict what a prompt longer than the cache cannot hold beyond its first blocks."""
     for place in range(first, last):
@@ -161,7 +161,7 @@ def _drop_rest(state: State, prompts: Prompts, first: int, last: int) -> None:
             state.counts[EVICTIONS] += 1
 
 
-@kernel
+@borrowing_kernel
 def run(state: State, prompts: Prompts, hits: npt.NDArray[np.int32], first: int, last: int) -> None:
     """Requests `first` up to before `last`. Changes the state and hits[first:last]."""
     for request in range(first, last):

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.cache.policies.counts import CAPACITY, EVICTIONS, PEAK, USED, counters
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import borrowing_kernel
 
 if TYPE_CHECKING:
     from servescope.cache.prompts import Prompts
@@ -55,21 +55,21 @@ def new_ring(prompts: Prompts, capacity_blocks: int, rings: int) -> Ring:
     )
 
 
-@kernel
+@borrowing_kernel
 def enter(ring: Ring, end: int, node: int) -> None:
     """Put a block at the young end of the ring that `end` closes. Changes the ring."""
     last = ring.before[end]
     ring.after[last], ring.before[node], ring.after[node], ring.before[end] = node, last, end, node
 
 
-@kernel
+@borrowing_kernel
 def leave(ring: Ring, node: int) -> None:
     """Take a block out of its ring. Changes the ring."""
     ring.after[ring.before[node]] = ring.after[node]
     ring.before[ring.after[node]] = ring.before[node]
 
 
-@kernel
+@borrowing_kernel
 def take_leading(ring: Ring, prompts: Prompts, request: int) -> int:
     """Free what ended before `request`, hold its leading cached blocks: how many. Changes the ring."""
     users, ended = ring.users, ring.ended
@@ -90,7 +90,7 @@ def take_leading(ring: Ring, prompts: Prompts, request: int) -> int:
     return int(place - low)
 
 
-@kernel
+@borrowing_kernel
 def admit(ring: Ring, prompts: Prompts, request: int, node: int) -> None:
     """Cache and hold the next block of a prompt, for which there is room. Changes the ring."""
     counts = ring.counts
@@ -102,19 +102,19 @@ def admit(ring: Ring, prompts: Prompts, request: int, node: int) -> None:
     counts[PEAK] = max(counts[PEAK], counts[USED])
 
 
-@kernel
+@borrowing_kernel
 def may_go(ring: Ring, node: int) -> bool:
     """Whether a cached block is free and has no cached child."""
     return bool(ring.users[node] == 0 and ring.children[node] == 0)
 
 
-@kernel
+@borrowing_kernel
 def full(ring: Ring) -> bool:
     """Whether there is no room for one more block."""
     return bool(ring.counts[USED] >= ring.counts[CAPACITY])
 
 
-@kernel
+@borrowing_kernel
 def forget(ring: Ring, prompts: Prompts, node: int) -> None:
     """Evict a block. Changes the ring."""
     leave(ring, node)

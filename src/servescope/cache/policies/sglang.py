@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from servescope.cache.policies.leaves import Leaves, let_go_of_ended, new_leaves, take_cached, take_new
 from servescope.errors import unknown_name
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import borrowing_kernel
 
 if TYPE_CHECKING:
     from servescope.cache.prompts import Prompts
@@ -57,7 +57,7 @@ def new(prompts: Prompts, capacity_blocks: int, seed: int, *, key: str = "lru") 
     return State(leaves.counts, leaves, uses, uses.copy(), np.array([KEYS[key]]))
 
 
-@kernel
+@borrowing_kernel
 def _key(kind: int, request: int, uses: int, came: int) -> float:
     if kind == LFU:
         return float(uses)
@@ -72,7 +72,7 @@ def _key(kind: int, request: int, uses: int, came: int) -> float:
     return float(request)
 
 
-@kernel
+@borrowing_kernel
 def step(state: State, prompts: Prompts, request: int) -> int:
     """One request: how many of its blocks, from the first, were cached. Changes the state."""
     leaves, uses, came, kind = state.leaves, state.uses, state.came, state.kind[0]
@@ -91,7 +91,7 @@ def step(state: State, prompts: Prompts, request: int) -> int:
     return hits
 
 
-@kernel
+@borrowing_kernel
 def run(state: State, prompts: Prompts, hits: npt.NDArray[np.int32], first: int, last: int) -> None:
     """Requests `first` up to before `last`. Changes the state and hits[first:last]."""
     for request in range(first, last):

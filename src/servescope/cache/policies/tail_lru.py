@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.cache.policies.counts import CAPACITY, EVICTIONS, PEAK, USED, counters
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import borrowing_kernel
 
 if TYPE_CHECKING:
     from servescope.cache.prompts import Prompts
@@ -70,7 +70,7 @@ def new(
     )
 
 
-@kernel
+@borrowing_kernel
 def _let_go(state: State, prompts: Prompts, request: int) -> None:
     users, after, before = state.users, state.after, state.before
     low, high = prompts.offsets[request], prompts.offsets[request + 1]
@@ -85,7 +85,7 @@ def _let_go(state: State, prompts: Prompts, request: int) -> None:
             after[last], before[node], after[node], before[root] = node, last, root, node
 
 
-@kernel
+@borrowing_kernel
 def _evict(state: State, prompts: Prompts) -> bool:
     """Evict the oldest leaf of the excess, or of the rest; whether there was one. Changes the state."""
     known = len(state.users)
@@ -105,7 +105,7 @@ def _evict(state: State, prompts: Prompts) -> bool:
     return False
 
 
-@kernel
+@borrowing_kernel
 def step(state: State, prompts: Prompts, request: int) -> int:
     """One request: how many of its blocks, from the first, were cached. Changes the state."""
     counts, users, ended = state.counts, state.users, state.ended
@@ -140,7 +140,7 @@ def step(state: State, prompts: Prompts, request: int) -> int:
     return int(hits)
 
 
-@kernel
+@borrowing_kernel
 def run(state: State, prompts: Prompts, hits: npt.NDArray[np.int32], first: int, last: int) -> None:
     """Requests `first` up to before `last`. Changes the state and hits[first:last]."""
     for request in range(first, last):

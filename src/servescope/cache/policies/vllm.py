@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from servescope.cache.policies.counts import EVICTIONS, PEAK, USED, counters
 from servescope.errors import UsageError
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import borrowing_kernel
 
 if TYPE_CHECKING:
     from servescope.cache.prompts import Prompts
@@ -91,12 +91,12 @@ def new(prompts: Prompts, capacity_blocks: int, seed: int, *, answers: float = 0
     )
 
 
-@kernel
+@borrowing_kernel
 def _unlink(state: State, slot: int) -> None:
     state.after[state.before[slot]], state.before[state.after[slot]] = state.after[slot], state.before[slot]
 
 
-@kernel
+@borrowing_kernel
 def _free(state: State, slot: int) -> None:
     """One user less; without any the slot goes to the right of the queue."""
     state.users[slot] -= 1
@@ -106,7 +106,7 @@ def _free(state: State, slot: int) -> None:
         state.after[last], state.before[slot], state.after[slot], state.before[root] = slot, last, root, slot
 
 
-@kernel
+@borrowing_kernel
 def _take(state: State) -> int:
     """The slot at the left of the queue, its key forgotten; -1 where all are held."""
     root = len(state.users)
@@ -123,7 +123,7 @@ def _take(state: State) -> int:
     return int(slot)
 
 
-@kernel
+@borrowing_kernel
 def _name(state: State, slot: int, node: int) -> None:
     """Give a slot the key of a block; an older slot with it loses it."""
     older = state.slot_of[node]
@@ -134,7 +134,7 @@ def _name(state: State, slot: int, node: int) -> None:
     state.slot_of[node], state.node_of[slot] = slot, node
 
 
-@kernel
+@borrowing_kernel
 def _let_go(state: State, prompts: Prompts, request: int) -> None:
     """Put the slots of a request back, the last first; answers get their keys before. Changes the state."""
     low, high = prompts.offsets[request], prompts.offsets[request + 1]
@@ -156,7 +156,7 @@ def _let_go(state: State, prompts: Prompts, request: int) -> None:
         _free(state, state.slot_at[place])
 
 
-@kernel
+@borrowing_kernel
 def step(state: State, prompts: Prompts, request: int) -> int:
     """One request: how many of its blocks, from the first, were cached. Changes the state."""
     counts, slot_of, ended = state.counts, state.slot_of, state.ended
@@ -194,7 +194,7 @@ def step(state: State, prompts: Prompts, request: int) -> int:
     return int(hits)
 
 
-@kernel
+@borrowing_kernel
 def _take_answer(state: State, request: int, number: int) -> None:
     """Take slots for an answer, as many as there are. Changes the state."""
     for _ in range(number):
@@ -206,7 +206,7 @@ def _take_answer(state: State, request: int, number: int) -> None:
         state.taken[request] += 1
 
 
-@kernel
+@borrowing_kernel
 def run(state: State, prompts: Prompts, hits: npt.NDArray[np.int32], first: int, last: int) -> None:
     """Requests `first` up to before `last`. Changes the state and hits[first:last]."""
     for request in range(first, last):

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from servescope.cache.policies.counts import CAPACITY, EVICTIONS, PEAK, USED, counters
 from servescope.errors import UsageError
-from servescope.kernels.jit import kernel
+from servescope.kernels.jit import borrowing_kernel
 
 if TYPE_CHECKING:
     from servescope.cache.prompts import Prompts
@@ -127,7 +127,7 @@ def details(state: State) -> dict[str, float]:
     }
 
 
-@kernel
+@borrowing_kernel
 def _fit(state: State) -> None:
     """Rates and probabilities from the records. Changes `scores` and clears the records."""
     life_s = state.settings[0]
@@ -144,7 +144,7 @@ def _fit(state: State) -> None:
     state.records[:] = 0.0
 
 
-@kernel
+@borrowing_kernel
 def _record(state: State, prompts: Prompts, request: int) -> None:
     """Count the touches of a request, and the reuse of what was touched before. Changes the records."""
     now, kind = prompts.arrival_us[request], prompts.categories[request]
@@ -156,7 +156,7 @@ def _record(state: State, prompts: Prompts, request: int) -> None:
         state.records[kind, 0] += 1
 
 
-@kernel
+@borrowing_kernel
 def _fit_ahead(state: State, prompts: Prompts, until: int) -> None:
     """Fit on the requests before `until` and forget them. Changes the scores."""
     for request in range(until):
@@ -169,14 +169,14 @@ def _fit_ahead(state: State, prompts: Prompts, until: int) -> None:
     state.tallies[2] = -1
 
 
-@kernel
+@borrowing_kernel
 def _unlink(state: State, node: int) -> None:
     after, before = state.after, state.before
     after[before[node]], before[after[node]] = after[node], before[node]
     after[node] = -1
 
 
-@kernel
+@borrowing_kernel
 def _let_go_of_ended(state: State, prompts: Prompts, request: int) -> None:
     users, after, before, tallies = state.users, state.after, state.before, state.tallies
     now = prompts.arrival_us[request]
@@ -196,7 +196,7 @@ def _let_go_of_ended(state: State, prompts: Prompts, request: int) -> None:
         tallies[0] += 1
 
 
-@kernel
+@borrowing_kernel
 def _evict(state: State, prompts: Prompts, now: int) -> bool:
     """Evict the block with the smallest score; whether there was one. Changes the state."""
     users, after, scores, strict = state.users, state.after, state.scores, state.settings[1] > 0
@@ -223,7 +223,7 @@ def _evict(state: State, prompts: Prompts, now: int) -> bool:
     return True
 
 
-@kernel
+@borrowing_kernel
 def step(state: State, prompts: Prompts, request: int) -> int:
     """One request: how many of its blocks, from the first, were cached. Changes the state."""
     counts, users, settings = state.counts, state.users, state.settings
@@ -270,7 +270,7 @@ def step(state: State, prompts: Prompts, request: int) -> int:
     return int(hits - low)
 
 
-@kernel
+@borrowing_kernel
 def run(state: State, prompts: Prompts, hits: npt.NDArray[np.int32], first: int, last: int) -> None:
     """Requests `first` up to before `last`. Changes the state and hits[first:last]."""
     for request in range(first, last):
