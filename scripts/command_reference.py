@@ -29,7 +29,8 @@ shows the traceback of an unexpected error.
 
 With `--json` a command prints exactly one JSON document on standard output: `command`, `version`, `inputs`,
 `ledger` (`read`, `kept`, `dropped`, `repaired`), `notes` and `tables` (those of up to 2,000 rows; larger ones
-are in the Parquet files). Progress and messages go to standard error; on failure standard output is empty.
+are in the Parquet files). Progress and messages go to standard error; on failure standard output is
+empty, but for `check-policy`, which prints what failed.
 
 | exit code | meaning |
 |---|---|

@@ -14,6 +14,7 @@ from servescope.version import VERSION as __version__  # noqa: N811
 __all__ = [
     "__version__",
     "check",
+    "check_policy",
     "convert",
     "demo",
     "export",
@@ -33,6 +34,7 @@ __all__ = [
 if TYPE_CHECKING:
     from servescope.api import (
         check,
+        check_policy,
         convert,
         demo,
         export,

@@ -333,6 +333,16 @@ def reproduce(
     return _with_page(trace, out, figures, partial(reproduce_result, **asked({**options, "preset": study})))
 
 
+def check_policy(policy: str, **options: Any) -> Result:
+    """Try a cache policy, FILE.py:NAME or one of the table, on random traces: table `policy_checks`.
+
+    options  seed, traces as in `servescope.cache.check.check_policy`
+    """
+    from servescope.cache import check
+
+    return check.check_policy(policy, **options)
+
+
 def demo(*, out: PathLike = DEMO_FOLDER, **options: Any) -> Result:
     """`report` on the sample that ships in the package."""
     return report(SAMPLE, out=out, **options)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from servescope.cli import cache, compose, inspect, kv, sessions, store
+from servescope.cli import cache, check_policy, compose, inspect, kv, sessions, store
 from servescope.errors import ServescopeError
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
     "Study a trace": (*compose.COMMANDS, *sessions.COMMANDS, *cache.COMMANDS),
     "Look at a trace": inspect.COMMANDS,
     "Write a trace": store.COMMANDS,
+    "Test a policy": check_policy.COMMANDS,
     "Size a memory": kv.COMMANDS,
 }
 

@@ -149,7 +149,7 @@ def _cell(value: Any, table: str) -> str:
     from servescope.report.saved import printable
 
     if value is None:  # a check that nothing fails has no first row; elsewhere null is not known
-        return "–" if table == "checks" else "unknown"
+        return "–" if table in ("checks", "policy_checks") else "unknown"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
