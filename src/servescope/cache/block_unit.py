@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from servescope.cache.active import active_kv
+from servescope.cache.advice import reuse_advice
 from servescope.cache.answers import with_answers, with_running
 from servescope.cache.block_curve import lru_curve
 from servescope.cache.block_sample import sampled_curve
 from servescope.cache.block_tables import block_tables
-from servescope.cache.blocks import BlockWorkload, block_workload, prepare
+from servescope.cache.blocks import ALL, BlockWorkload, block_workload, prepare
 from servescope.cache.capacity import parse_capacities, resolve
 from servescope.cache.policies import BLOCK_POLICIES
 from servescope.cache.tiers import tiers_table
@@ -85,9 +87,15 @@ def beside(
     sizes: Sequence[Sequence[Size]],
     options: CacheOptions,
 ) -> tuple[list[Table], list[str]]:
-    """Table `tiers`, where host sizes are given."""
-    tables, notes = [], []
+    """Tables reuse_advice, active_kv where requests state their ends, tiers where host sizes are given."""
+    tables: list[Table] = []
+    notes: list[str] = []
     for one, devices in zip(workloads, sizes, strict=True):
+        tables.append(_of_model(reuse_advice(one.found, one.types), one.name))
+        code = None if one.name == ALL else trace.codes("model")[one.name]
+        active, said = active_kv(trace, code=code)
+        tables += [_of_model(table, one.name) for table in active]
+        notes += said
         if not options.host_capacities:
             continue
         token_bytes, said = options.token_bytes()
@@ -101,6 +109,11 @@ def beside(
         tables.append(tiers_table(one.prompts, devices, hosts, first=one.first, model=one.name))
         notes += [*said, *more]
     return joined(tables), notes
+
+
+def _of_model(table: Table, name: str) -> Table:
+    column = pa.array([name] * table.data.num_rows, pa.string())
+    return replace(table, data=table.data.append_column("model", column))
 
 
 def sampled(trace: Trace, options: CacheOptions, progress: Progress | None) -> tuple[list[Table], list[str]]:

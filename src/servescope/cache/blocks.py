@@ -68,6 +68,8 @@ class BlockWorkload:
     clusters    whose requests they are
     first       requests before it fill the cache and are not counted
     categories  type x turn of each request, and where the turns come from
+    found       the prompts as they were read, with what is known of their requests
+    types       texts of the request types, by code
     scope_lost  leading blocks that would also be found if no cache scope stood between them; None: one scope
     """
 
@@ -76,6 +78,8 @@ class BlockWorkload:
     clusters: Clusters
     first: int
     categories: Categories
+    found: PromptTrace
+    types: tuple[str, ...]
     scope_lost: int | None
 
     @property
@@ -216,7 +220,7 @@ def block_workload(
         sessions = np.unique(found.columns["session_id"], return_inverse=True)[1].astype(np.int32)
     clusters = clusters_of(users, sessions, first=first, seed=seed)
     lost = _scope_lost(trace, found, model, window_us)
-    made = BlockWorkload(model or ALL, prompts, clusters, first, categories, lost)
+    made = BlockWorkload(model or ALL, prompts, clusters, first, categories, found, tuple(types), lost)
     return made, [*notes, *_notes(made, found)]
 
 

@@ -71,7 +71,7 @@ def result_tables(
     tables = [cache_table(sweeps), *unit.tables(sweeps)]
     if len(choices) > 1:
         tables.append(differences_table(sweeps, seed=options.seed, resamples=options.resamples))
-    if options.curve:
+    if options.curve or unit.name == "block":  # one pass, and what the page draws its knee from
         made_curve, said = unit.curve(workloads, sizes)
         tables.append(made_curve)
         notes += said
