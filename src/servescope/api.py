@@ -22,7 +22,7 @@ from servescope.ledger import Ledger
 from servescope.opening import TraceLike, in_order, pool_result, read_all, trace_of
 from servescope.provenance import document_of, result_of, written_result
 from servescope.rejects import without_values, write_rejects
-from servescope.result import Result, write_tables
+from servescope.result import Result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,20 +107,29 @@ def convert(
 
 
 def export(
-    trace: TraceLike, *, out: PathLike, to: str, lossy: bool = False, delta_prompts: bool = False
+    trace: TraceLike,
+    *,
+    out: PathLike,
+    to: str,
+    lossy: bool = False,
+    delta_prompts: bool = False,
+    objects: str | None = None,
+    **sessions: Any,
 ) -> Result:
     """Write another tool's format.
 
     to             name of the format (`servescope.exports.EXPORTS`)
     lossy          accept that the format cannot hold everything; without it that is an error
     delta_prompts  write only what each turn adds to its parent's prompt and answer
+    objects        "sessions": write sessions, stated or rebuilt; sessions: fields of `SessionOptions`
 
     Raises UsageError for an unknown format, or for what it cannot hold.
     """
     from servescope import exports
+    from servescope.sessions.objects import with_objects
 
     refuse_target(out, folder=False)
-    whole = trace_of(trace)
+    whole = with_objects(trace_of(trace), objects, **sessions)
     notes = exports.export(whole, Path(out), to=to, lossy=lossy, delta_prompts=delta_prompts)
     return written_result("export", whole, out, notes=notes, to=to, lossy=lossy, delta_prompts=delta_prompts)
 
@@ -198,6 +207,7 @@ def views(
     engine          "local": threads; "ray": tasks of a cluster at `address`; resume: from the state in `out`
     rasters         the fields of `servescope.views.ViewOptions` whose names begin with raster
     """
+    from servescope.report.page import write_views
     from servescope.report.study.compare import compared_tables
     from servescope.views.presets import settled
     from servescope.views.run import RUNNING, view_tables
@@ -210,17 +220,16 @@ def views(
     chosen = dict(rasters, windows_s=windows_s, highlights=highlights, lb_models=lb_models)
     chosen |= {"lb_window_days": lb_window_days, "preset": preset, "compare": compare}
     compared_tables((), compare)  # an unknown name is refused before the scan
-    state = None if out is None else Path(out) / "state"
     options, named, said = settled(whole, chosen)
-    how = (threads, engine, address, state, resume, progress)
+    how = (threads, engine, address, None if out is None else Path(out) / "state", resume, progress)
     with nullcontext(None) if out is None else atomic(out) as part:
         options["rows"] = part if rows else None
         tables, notes, timing = view_tables(whole, view, options | dict(zip(RUNNING, how, strict=True)))
         tables += compared_tables(tables, compare)
         result = result_of("views", whole, tables, notes=[*said, *notes], view=list(view), **named)
-        if part is not None and state is not None:
-            _write_views(result, whole, part, figures)
-            state.rename(part / "state")
+        if part is not None and out is not None:
+            write_views(result.tables, document_of(result, whole), part, figures=figures)
+            (Path(out) / "state").rename(part / "state")
     if out is not None:
         write_rejects(whole.rejects, out)
     return replace(result, tables={**result.tables, "timing": timing})
@@ -385,11 +394,3 @@ def _with_page(
     if out is not None:
         write_rejects(whole.rejects, out)
     return result
-
-
-def _write_views(result: Result, trace: Trace, folder: Path, figures: bool) -> None:
-    write_tables(result.tables, folder / "tables")
-    if figures:
-        from servescope.report.page import draw_files
-
-        draw_files(folder, document_of(result, trace))
