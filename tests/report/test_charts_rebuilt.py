@@ -15,6 +15,7 @@ from servescope.report.saved import Saved, read_saved, saved_of
 from servescope.report.summary import sessions_line
 from servescope.result import Table
 from tests.sessions.test_reconstruct import drawn as random_trace
+from tests.traces import build
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,3 +109,7 @@ def test_a_report_rebuilds_sessions_where_there_are_users(tmp_path: Path) -> Non
     assert any("rebuilt" in note for note in result.notes)
     plain = ss.report(random_trace(7, held=("model",)), out=tmp_path / "plain", figures=False)
     assert "rebuilt_summary" not in plain.tables
+    uncounted = build({"arrival_us": [0, 1], "user": ["u", "u"], "input_tokens": [1, 5]})
+    bare = ss.report(uncounted, out=tmp_path / "bare", figures=False)
+    assert "rebuilt_summary" not in bare.tables
+    assert "sessions are not rebuilt: the source has no output_tokens" in bare.notes

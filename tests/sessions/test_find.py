@@ -177,6 +177,14 @@ def test_the_file_is_the_same_for_any_threads_and_buckets(tmp_path: Path) -> Non
     assert written[0] == written[1] == written[2]
 
 
+def test_the_file_is_the_same_through_ray(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    trace = drawn(12)
+    find_sessions(trace, PAPER, Running(threads=1), out=tmp_path / "local.parquet")
+    find_sessions(trace, PAPER, Running(threads=2, engine="ray", buckets=3), out=tmp_path / "ray.parquet")
+    assert (tmp_path / "local.parquet").read_bytes() == (tmp_path / "ray.parquet").read_bytes()
+
+
 def test_stated_sessions_keep_their_ids_and_get_the_prefix(tmp_path: Path) -> None:
     columns = {
         "arrival_us": [0, 1, 2, 3, 4],

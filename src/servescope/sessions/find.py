@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from servescope.sessions.eligible import COUNTS
 from servescope.sessions.held import held_sessions
 from servescope.sessions.links import SessionOptions, rule_of, session_links
 from servescope.sessions.reconstruct import IN_MEMORY_ROWS, Running, link, part, spool_folder
@@ -49,9 +50,11 @@ def with_rebuilt(tables: list[Table], trace: Trace, running: Running) -> tuple[l
     Their names begin with `rebuilt_`; their limits go into the table `limits`. Nothing is added where
     sessions are stated, there are no users, a count of tokens is missing, or the disk is too small.
     """
-    needed = ("user", "input_tokens", "output_tokens")
-    if trace.has("session_id") or not all(trace.has(name) for name in needed):
+    if trace.has("session_id") or not trace.has("user"):
         return tables, []
+    missing = [name for name in COUNTS if not trace.has(name)]
+    if missing:
+        return tables, [f"sessions are not rebuilt: the source has no {' and no '.join(missing)}"]
     if trace.rows > IN_MEMORY_ROWS:
         room = disk_usage(running.folder or gettempdir()).free
         if 2 * trace.rows * RECORD_BYTES > room:
