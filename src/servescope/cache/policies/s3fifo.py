@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 PARAMETERS: dict[str, float] = {"threshold": 1}
 MOST_THRESHOLD = 255
 ROUNDS = 3  # accesses that main remembers
-SMALL, MAIN, GHOST, NOWHERE = range(4)
+# NumPy's integers, because for Python's Numba compiles a function anew for each value
+SMALL, MAIN, GHOST, NOWHERE = np.arange(4)
 
 
 class State(NamedTuple):
@@ -81,7 +82,7 @@ def new(requests: Requests, capacity_tokens: int, seed: int, *, threshold: float
 
 
 @borrowing_kernel
-def _move(state: State, item: np.int64, place: int) -> None:
+def _move(state: State, item: np.uint32, place: np.int64) -> None:
     """Take an object from the list that it is in, if any, and append it to another (or none)."""
     known = len(state.sizes)
     if state.places[item] != NOWHERE:
@@ -95,13 +96,13 @@ def _move(state: State, item: np.int64, place: int) -> None:
 
 
 @borrowing_kernel
-def _remember(state: State, item: np.int64) -> None:
+def _remember(state: State, item: np.uint32) -> None:
     """Move an object to the ghost, whose oldest names make room."""
     if state.sizes[item] > state.shares[GHOST]:
         _move(state, item, NOWHERE)
         return
     while state.held[GHOST] + state.sizes[item] > state.shares[GHOST]:
-        _move(state, np.int64(state.after[len(state.sizes) + GHOST]), NOWHERE)
+        _move(state, np.uint32(state.after[len(state.sizes) + GHOST]), NOWHERE)
     _move(state, item, GHOST)
 
 
@@ -111,7 +112,7 @@ def _evict(state: State) -> None:
     counts, after, root = state.counts, state.after, len(state.sizes)
     small = not linked_list.is_empty(after, root + SMALL) and state.held[MAIN] <= state.shares[MAIN]
     while True:
-        victim = np.int64(after[root + (SMALL if small else MAIN)])
+        victim = np.uint32(after[root + (SMALL if small else MAIN)])
         if victim >= root:
             return
         accessed = state.accessed[victim]
@@ -134,7 +135,7 @@ def _evict(state: State) -> None:
 def step(state: State, item: int, size: int) -> bool:
     """One access; whether it hits. Changes the state."""
     counts, sizes, shares = state.counts, state.sizes, state.shares
-    place = state.places[item]
+    place = np.int64(state.places[item])
     resident = place in (SMALL, MAIN)
     incoming = size
     if resident:
@@ -147,14 +148,14 @@ def step(state: State, item: int, size: int) -> bool:
     elif size > shares[SMALL]:
         return False
     elif place == GHOST:
-        _move(state, np.int64(item), NOWHERE)
+        _move(state, np.uint32(item), NOWHERE)
     while counts[USED] + incoming > counts[CAPACITY]:
         _evict(state)
     if not resident and (place == GHOST or size < shares[SMALL]):
         filling = counts[EVICTIONS] == 0 and state.held[SMALL] >= shares[SMALL]
         counts[USED] += size
         sizes[item] = size
-        _move(state, np.int64(item), MAIN if place == GHOST or filling else SMALL)
+        _move(state, np.uint32(item), MAIN if place == GHOST or filling else SMALL)
     counts[PEAK] = max(counts[PEAK], counts[USED])
     return bool(resident)
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 PARAMETERS: dict[str, float] = {"segments": 4}
 MOST_SEGMENTS = 127
-NOWHERE = -1
+# NumPy's integers, because for Python's Numba compiles a function anew for each value
+NOWHERE, LOWEST = np.int64(-1), np.int64(0)
 
 
 class State(NamedTuple):
@@ -63,7 +64,7 @@ def new(requests: Requests, capacity_tokens: int, seed: int, *, segments: float 
 
 
 @borrowing_kernel
-def _move(state: State, item: np.int64, segment: int) -> None:
+def _move(state: State, item: np.uint32, segment: np.int64) -> None:
     """Take an object from its segment, if any, and append it to another (or none)."""
     if state.places[item] != NOWHERE:
         linked_list.remove(state.after, state.before, item)
@@ -75,22 +76,22 @@ def _move(state: State, item: np.int64, segment: int) -> None:
 
 
 @borrowing_kernel
-def _lose(state: State, segment: int) -> None:
+def _lose(state: State, segment: np.int64) -> None:
     """Evict the oldest object of a segment."""
-    victim = np.int64(state.after[len(state.sizes) + segment])
+    victim = np.uint32(state.after[len(state.sizes) + segment])
     state.counts[USED] -= state.sizes[victim]
     state.counts[EVICTIONS] += 1
     _move(state, victim, NOWHERE)
 
 
 @borrowing_kernel
-def _sink(state: State, segment: int) -> None:
+def _sink(state: State, segment: np.int64) -> None:
     """What overflows this segment sinks, then what overflows the one below, and so on."""
     while state.held[segment] > state.room[0]:
-        if segment == 0:
-            _lose(state, 0)
+        if segment == LOWEST:
+            _lose(state, LOWEST)
         else:
-            _move(state, np.int64(state.after[len(state.sizes) + segment]), segment - 1)
+            _move(state, np.uint32(state.after[len(state.sizes) + segment]), segment - 1)
             if state.held[segment] <= state.room[0]:
                 segment -= 1
 
@@ -99,31 +100,31 @@ def _sink(state: State, segment: int) -> None:
 def step(state: State, item: int, size: int) -> bool:
     """One access; whether it hits. Changes the state."""
     counts, sizes, held = state.counts, state.sizes, state.held
-    held_in = state.places[item]
-    resident = held_in != NOWHERE
+    place = np.int64(state.places[item])
+    resident = place != NOWHERE
     incoming = size
     if resident:
-        _move(state, np.int64(item), NOWHERE)
+        _move(state, np.uint32(item), NOWHERE)
         counts[USED] += size - sizes[item]
         sizes[item] = size
-        higher = min(int(held_in) + 1, len(held) - 1)
-        _move(state, np.int64(item), higher)
+        higher = min(place + 1, np.int64(len(held) - 1))
+        _move(state, np.uint32(item), higher)
         _sink(state, higher)
         incoming = 0
     elif size > state.room[0]:
         return False
     while counts[USED] + incoming > counts[CAPACITY]:
-        lowest = 0
+        lowest = LOWEST
         while linked_list.is_empty(state.after, len(sizes) + lowest):
             lowest += 1
         _lose(state, lowest)
     if not resident:
-        segment = 0
+        segment = LOWEST
         while segment < len(held) and held[segment] + size > state.room[0]:
             segment += 1
         counts[USED] += size
         sizes[item] = size
-        _move(state, np.int64(item), segment if segment < len(held) else 0)
+        _move(state, np.uint32(item), segment if segment < len(held) else LOWEST)
     counts[PEAK] = max(counts[PEAK], counts[USED])
     return bool(resident)
 
