@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from servescope.report import (
+    charts_blocks,
     charts_cache,
     charts_lengths,
     charts_load,
@@ -272,7 +273,8 @@ def _absent(saved: Saved, table: str) -> str:
 def draw_all(saved: Saved) -> tuple[list[Drawn], list[Skipped]]:
     """Draw every figure of the report that the tables allow; the others are listed with the reason."""
     if saved.has("cache"):
-        return draw_figures(charts_cache.figures(saved), saved)
+        own = charts_blocks if saved.has("block_workload") else charts_cache
+        return draw_figures(own.figures(saved), saved)
     rebuilt = charts_rebuilt.FIGURES if saved.has("rebuilt_summary") else {}
     return draw_figures({**FIGURES, **rebuilt}, saved)
 

@@ -54,12 +54,27 @@ def figures(saved: Saved) -> dict[str, Figure]:
     """The figures that this result asks for: a set for each of the first workloads."""
     made: dict[str, Figure] = {}
     names = models(saved)[:MOST_MODELS]
+    for workload in dict.fromkeys(row["workload"] for row in saved.rows("reproduce")):
+        made[f"reproduced_{workload}"] = _reproduced(str(workload))
     for place, model in enumerate(names):
         end = "" if place == 0 else f"_{place + 1}"
         of = "" if model == ALL else f", {model}"
         for name, figure in _set(model, of).items():
             made[name + end] = figure
     return made
+
+
+def _reproduced(workload: str) -> Figure:
+    return Figure(
+        f"Published and ours, {workload}",
+        "Published beside ours",
+        "Token hit ratio (1 - byte miss ratio, the whole prompt credited) at the study's shares of the "
+        "working set: lines are ours, diamonds are published.",
+        "Where the trace is not the study's, the two are different traffic; the table `reproduce` says why a "
+        "row differs, where it is known. Published numbers: arXiv 2608.13573, CC BY 4.0.",
+        ("reproduce",),
+        partial(published_beside, workload=workload),
+    )
 
 
 def _set(model: str, of: str) -> dict[str, Figure]:
@@ -106,7 +121,7 @@ def _set(model: str, of: str) -> dict[str, Figure]:
     }
 
 
-def _shown_policies(rows: Sequence[Row]) -> tuple[list[str], str]:
+def shown_policies(rows: Sequence[Row]) -> tuple[list[str], str]:
     """Policies that get a line, in the order of the table, and a remark on the others."""
     names = [name for name in dict.fromkeys(str(row["policy"]) for row in rows) if name != BOUND]
     if len(names) <= SERIES:
@@ -116,23 +131,23 @@ def _shown_policies(rows: Sequence[Row]) -> tuple[list[str], str]:
     return kept, f"{len(names) - len(kept)} more policies are in the table."
 
 
-def _axis(rows: Sequence[Row]) -> tuple[str, float, str]:
+def capacity_axis(rows: Sequence[Row]) -> tuple[str, float, str]:
     """Column of the capacity, what it is divided by, and the title of the axis."""
     if all(row["capacity_bytes"] is not None for row in rows):
         return "capacity_bytes", GIB, "capacity, GiB"
     return "capacity_tokens", 1, "capacity, tokens"
 
 
-def _rows(saved: Saved, model: str) -> tuple[list[Row], str]:
+def swept_rows(saved: Saved, model: str) -> tuple[list[Row], str]:
     """Rows with a capacity above 0 and its place `x` on the axis; the title of the axis."""
     rows = [row for row in saved.rows("cache", model=model) if row["capacity_tokens"]]
     if not rows:
         raise NotDrawn("no capacity above 0 was swept")
-    column, unit, title = _axis(rows)
+    column, unit, title = capacity_axis(rows)
     return [{**row, "x": row[column] / unit} for row in rows], title
 
 
-def _x(rows: Sequence[Row], title: str) -> alt.X:
+def capacity_x(rows: Sequence[Row], title: str) -> alt.X:
     low, high = min(row["x"] for row in rows), max(row["x"] for row in rows)
     values = ticks(low, high) or [low]
     return alt.X("x:Q", title=title).scale(type="log", nice=False).axis(values=values, labelExpr=SHORT)
@@ -157,11 +172,11 @@ def _tie_band(saved: Saved, model: str, metric: str, rows: Sequence[Row]) -> lis
 
 def ratios(saved: Saved, *, model: str, metric: str) -> Drawing:
     """A hit ratio by capacity, one line a policy; ties with LRU shaded, the bound dashed."""
-    rows, title = _rows(saved, model)
+    rows, title = swept_rows(saved, model)
     rows = [row for row in rows if row[metric] is not None]
     if not rows:
         raise NotDrawn("no request was counted")
-    names, remark = _shown_policies(rows)
+    names, remark = shown_policies(rows)
     lines = [
         {"x": row["x"], "y": round(row[metric], 6), "series": row["policy"]}
         for row in rows
@@ -174,13 +189,13 @@ def ratios(saved: Saved, *, model: str, metric: str) -> Drawing:
     band = _tie_band(saved, model, metric, rows)
     if band:
         area = chart(band, TALL).mark_area(opacity=0.14, style="middle")
-        layers.append(area.encode(x=_x(rows, title), y=alt.Y("low:Q", title=name), y2="high:Q"))
-    base = chart(lines, TALL).encode(x=_x(rows, title), y=y)
+        layers.append(area.encode(x=capacity_x(rows, title), y=alt.Y("low:Q", title=name), y2="high:Q"))
+    base = chart(lines, TALL).encode(x=capacity_x(rows, title), y=y)
     layers.append(base.mark_line(point={"size": 22}).encode(color=colour(names), tooltip=tips))
     bound = [{"x": row["x"], "y": row[metric], "series": BOUND} for row in rows if row["policy"] == BOUND]
     if bound:
         dashed = chart(bound, TALL).mark_line(style="reference", strokeDash=[5, 4])
-        layers.append(dashed.encode(x=_x(rows, title), y=y, tooltip=tips))
+        layers.append(dashed.encode(x=capacity_x(rows, title), y=y, tooltip=tips))
     credit = rows[0]["credit"]
     said = (
         f"Credit {credit}: {CREDITS[credit]}. " if metric == "token_hit_ratio" and credit in CREDITS else ""
@@ -201,13 +216,13 @@ def _says(rows: Sequence[Row], metric: str) -> str:
     return f"{text} {', '.join(parts)}."
 
 
-def distances(saved: Saved, *, model: str) -> Drawing:
-    """How much of the way from LRU to the bound each policy goes."""
-    rows, title = _rows(saved, model)
-    rows = [row for row in rows if row["distance_to_bound"] is not None and row["policy"] != BOUND]
+def distances(saved: Saved, *, model: str, best: str = BOUND) -> Drawing:
+    """How much of the way from LRU to the bound, or another that none passes, each policy goes."""
+    rows, title = swept_rows(saved, model)
+    rows = [row for row in rows if row["distance_to_bound"] is not None and row["policy"] != best]
     if all(row["policy"] == LRU for row in rows):
-        raise NotDrawn("it needs lru, bound and another policy in one sweep, and a bound above LRU")
-    names, remark = _shown_policies(rows)
+        raise NotDrawn(f"it needs lru, {best} and another policy in one sweep, and {best} above LRU")
+    names, remark = shown_policies(rows)
     lines = [
         {"x": row["x"], "y": round(row["distance_to_bound"], 6), "series": row["policy"]}
         for row in rows
@@ -217,8 +232,8 @@ def distances(saved: Saved, *, model: str) -> Drawing:
         chart(lines)
         .mark_line(point={"size": 22})
         .encode(
-            x=_x(rows, title),
-            y=alt.Y("y:Q", title="share of the way from LRU to the bound").axis(format=".0%"),
+            x=capacity_x(rows, title),
+            y=alt.Y("y:Q", title=f"share of the way from LRU to {best}").axis(format=".0%"),
             color=colour(names),
             tooltip=[
                 "series:N",
@@ -229,10 +244,10 @@ def distances(saved: Saved, *, model: str) -> Drawing:
     )
     marks = chart([{"y": 0.0}, {"y": 1.0}]).mark_rule(style="reference").encode(y="y:Q")
     others = [row for row in lines if row["series"] != LRU]
-    best = max(others, key=lambda row: row["y"])
+    top = max(others, key=lambda row: row["y"])
     worst = min(others, key=lambda row: row["y"])
     says = (
-        f"Between LRU (0%) and the bound (100%): highest {best['series']} with {percent(best['y'])}, lowest "
+        f"Between LRU (0%) and {best} (100%): highest {top['series']} with {percent(top['y'])}, lowest "
         f"{worst['series']} with {percent(worst['y'])}."
     )
     return Drawing(alt.layer(marks, drawn), says, remark)
@@ -254,7 +269,7 @@ def whole_curve(saved: Saved, *, model: str) -> Drawing:
     if not points:
         raise NotDrawn("no capacity above 0 was swept")
     base = chart(points).encode(
-        x=_x(points, "capacity, tokens"),
+        x=capacity_x(points, "capacity, tokens"),
         y=alt.Y("y:Q", title="token hit ratio").axis(format="%").scale(domain=[0, 1]),
         tooltip=[alt.Tooltip("x:Q", format=",.0f"), alt.Tooltip("y:Q", format=".2%")],
     )
@@ -264,3 +279,33 @@ def whole_curve(saved: Saved, *, model: str) -> Drawing:
     says = f"LRU reaches {percent(top)} of input tokens with enough capacity."
     remark = f"One point in {step:,} is drawn." if step > 1 else ""
     return Drawing(alt.layer(line, dots), says, remark)
+
+
+def published_beside(saved: Saved, *, workload: str) -> Drawing:
+    """The published token hit ratios of a workload, and ours at the same shares."""
+    rows = saved.rows("reproduce", workload=workload)
+    names, remark = shown_policies(rows)
+    rows = [row for row in rows if row["policy"] in names]
+    both = (("published_byte_miss_ratio", "published"), ("byte_miss_ratio", "ours"))
+    points = [
+        {"x": row["capacity_share"], "y": round(1 - row[column], 6), "series": row["policy"], "whose": whose}
+        for row in rows
+        for column, whose in both
+        if row[column] is not None
+    ]
+    if all(point["whose"] == "published" for point in points):
+        raise NotDrawn("nothing of this workload was run here")
+    share = alt.X("x:Q", title="capacity, share of the working set").scale(type="log", nice=False)
+    base = chart(points, TALL).encode(
+        x=share.axis(values=ticks(1e-5, 1e-2), format="~%"),
+        y=alt.Y("y:Q", title="token hit ratio").axis(format="%").scale(domain=[0, 1]),
+        color=colour(names),
+        tooltip=["series:N", "whose:N", alt.Tooltip("x:Q", format=".3%"), alt.Tooltip("y:Q", format=".2%")],
+    )
+    lines = base.transform_filter(alt.datum.whose == "ours").mark_line(point={"size": 18})
+    marks = base.transform_filter(alt.datum.whose == "published").mark_point(shape="diamond", size=46)
+    off = [
+        abs(row["byte_miss_ratio_deviation"]) for row in rows if row["byte_miss_ratio_deviation"] is not None
+    ]
+    says = f"{len(off)} published rows run here differ by {percent(sum(off) / len(off))} on average."
+    return Drawing(alt.layer(lines, marks), says, remark)
