@@ -78,6 +78,18 @@ def test_it_trains_on_a_short_trace_and_beats_lru_where_there_is_something_to_le
     assert (tokens * hits).sum() > 1.05 * (tokens * ran(lru, case)[0]).sum()
 
 
+@pytest.mark.slow
+def test_its_curve_is_not_that_of_lru_on_a_long_trace() -> None:
+    requests = mixed_sessions(6, 20_000)
+    assert len(requests.objects) > 100_000
+    for part in (10_000, 1_000, 100):
+        case = Case(requests, int(requests.sizes.sum() // part), 1)
+        hits, state = ran(lrb, case)
+        assert lrb.details(state)["trainings"] >= 10
+        difference = abs(sum(hits) - sum(ran(lru, case)[0])) / len(hits)
+        assert difference > 0.001
+
+
 def test_pieces_and_seeds() -> None:
     case = Case(mixed_sessions(3, 300), 50_000, 9)
     hits, _ = ran(lrb, case, window=200, batch=100)

@@ -323,9 +323,11 @@ def step(state: State, requests: Requests, number: int) -> bool:
     counts, sizes, window = state.counts, state.sizes, state.tally[WINDOW]
     memory, samples, tally = state.memory, state.samples, state.tally
     item, size = requests.objects[number], requests.sizes[number]
-    if number >= window and memory.last[requests.objects[number - window]] == number - window:
-        _label(memory, samples, tally, requests.sizes, requests.objects[number - window], number, True)
-    _label(memory, samples, tally, requests.sizes, item, number, False)
+    for turn in range(2):  # one place that calls `_label`, as it is compiled into its callers
+        forgotten = turn == 0
+        labelled = requests.objects[max(number - window, 0)] if forgotten else item
+        if not forgotten or (number >= window and memory.last[labelled] == number - window):
+            _label(memory, samples, tally, requests.sizes, labelled, number, forgotten)
     _remember(memory, window, item, number)
     hit = sizes[item] >= 0
     if hit:
