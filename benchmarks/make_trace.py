@@ -7,7 +7,8 @@ Beside OUT.parquet stand OUT.cohorts.csv (user_id, rehash_round, release_cohort)
 (chute_id, name; some ids have none). Same options, same bytes. Popularity is skewed, hours and days
 differ, ids rotate every three nominal months, and there are ties and nulls. Requests come in bursts:
 most repeat the user and model of a request shortly before, as in the published trace, where half of all
-returns of a user to a model take 0.1 s (about 20 requests) and 80 % take 10 s (about 2,000).
+returns of a user to a model take 0.1 s (about 20 requests) and 80 % take 10 s (about 2,000). Models differ in
+how bursty they are, how long their prompts and answers are, and how much of a prompt was cached.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ ENDPOINT_SHARES = [0.5, 0.25, 0.12, 0.08, 0.03, 0.02]
 INSTANCES_PER_MODEL = 8
 SMALL = ["rehash_round", "it", "ot"]  # columns of few values beside the texts
 SWING = 0.5  # of the rate over a day
-REPEATS = 0.7  # of requests that follow another one of their user and model …
+REPEATS = 0.9  # of requests that may follow another one of their user and model, as its model allows …
 BACK = 2_000  # … which lies up to so many requests back, log-uniform
 POOL = 1 << 16  # values are drawn once and indexed at random: a draw a row would dominate the run
 Ints = npt.NDArray[np.int64]
@@ -72,6 +73,19 @@ def identifiers(kind: str, count: int, seed: int) -> list[str]:
     return [raw[32 * i : 32 * i + 32] for i in range(count)]
 
 
+class Traits:
+    """How models differ, by code.
+
+    inputs, outputs  float32[models], factors of the tokens
+    bursts, hits     int64[models], chances of POOL: that a request is followed, that its prompt was cached
+    """
+
+    def __init__(self, models: int, random: np.random.Generator) -> None:
+        self.inputs, self.outputs = random.lognormal(0.0, 0.7, (2, models)).astype(np.float32)
+        self.bursts = (POOL * random.beta(4, 1.2, models)).astype(np.int64)
+        self.hits = (POOL * random.beta(1.2, 1.2, models)).astype(np.int64)
+
+
 class Maker:
     """Draws row groups one after the other. Changed by `group`."""
 
@@ -87,15 +101,16 @@ class Maker:
         self.first_day = np.sort(random.integers(0, max(shape.days - 1, 1), shape.users))
         self.first_day[: shape.users // 4] = 0
         self.endpoints = random.choice(len(ENDPOINTS), POOL, p=ENDPOINT_SHARES).astype(np.int32)
-        self.inputs = np.minimum(random.lognormal(7.3, 1.5, POOL).astype(np.int64), 250_000)
-        self.outputs = np.minimum(random.lognormal(4.8, 1.2, POOL).astype(np.int64), 20_000)
+        self.inputs = random.lognormal(7.3, 1.5, POOL).astype(np.float32)
+        self.outputs = random.lognormal(4.8, 1.2, POOL).astype(np.float32)
         # a user's first model is asked for most, the next ones half as often each
         self.choices = np.array([(i & -i).bit_length() for i in range(POOL)], np.int32)
         self.steps_back = np.maximum(1, BACK ** random.random(POOL)).astype(np.int32)
         self.steps_back[random.random(POOL) > REPEATS] = 0
         self.gaps = random.exponential(1.0, POOL) * (random.random(POOL) > 0.02)  # 2 % ties
         self.ttfts = np.round(random.lognormal(-0.9, 0.9, POOL), 3)
-        self.hits = np.where(random.random(POOL) < 0.5, 0.0, random.beta(8, 1, POOL))
+        self.hits = np.where(random.random(POOL) < 0.2, 0.0, random.beta(8, 1, POOL)).astype(np.float32)
+        self.traits = Traits(shape.models, np.random.default_rng([shape.seed, 1]))
         self.models = pa.array([f"{i[:8]}-{i[8:12]}-{i[12:16]}" for i in identifiers("m", shape.models, 1)])
         self.users = [pa.array(identifiers(f"u{r}", shape.users, 2)) for r in range(len(ROUND_STARTS_DAY))]
         self.instances = pa.array(identifiers("i", shape.models * INSTANCES_PER_MODEL, 3))
@@ -118,19 +133,22 @@ class Maker:
         """The next row group."""
         random, first = self.random, self.made
         started = self.starts(rows)
-        draw = random.integers(0, POOL, (5, rows), dtype=np.uint16)
+        draw = random.integers(0, POOL, (6, rows), dtype=np.uint16)
         wide = random.integers(0, len(self.user_pool), rows, dtype=np.int32)
-        draw[:2], wide = draw[:2, (again := self._repeated(draw[4]))], wide[again]
-        endpoint, user = self.endpoints[draw[1]], self.user_pool[wide]
+        user = self.user_pool[wide]
         moved = (user + draw[0] % 7) % self.shape.users
         user = np.where(self.first_day[user] * DAY_US > started, moved, user)
         mixed = user.astype(np.uint32) * np.uint32(2654435761) + self.choices[draw[0]].astype(
             np.uint32
         ) * np.uint32(40503)
         model = self.model_pool[mixed & np.uint32(len(self.model_pool) - 1)]
-        inputs, outputs = self.inputs[draw[2]], self.outputs[draw[3]]
+        again = self._repeated(draw[4], model, draw[5])
+        user, model, draw[1] = user[again], model[again], draw[1][again]
+        endpoint, traits = self.endpoints[draw[1]], self.traits
+        inputs = np.minimum((self.inputs[draw[2]] * traits.inputs[model]).astype(np.int64), 250_000)
+        outputs = np.minimum((self.outputs[draw[3]] * traits.outputs[model]).astype(np.int64), 20_000)
         text = endpoint < 4
-        cached = (inputs * self.hits[draw[1]]).astype(np.int64)
+        cached = (inputs * self.hits[draw[2]] * (draw[5] < traits.hits[model])).astype(np.int64)
         ttft = self.ttfts[draw[3]] + inputs * 2e-5
         ended = started + ((ttft + outputs * 0.012) * 1e6).astype(np.int64)
         instance = model * INSTANCES_PER_MODEL + (draw[3] % INSTANCES_PER_MODEL).astype(np.int32)
@@ -154,11 +172,13 @@ class Maker:
             }
         )
 
-    def _repeated(self, draw: npt.NDArray[np.uint16]) -> npt.NDArray[np.int32]:
+    def _repeated(
+        self, draw: npt.NDArray[np.uint16], model: npt.NDArray[np.int32], chance: npt.NDArray[np.uint16]
+    ) -> npt.NDArray[np.int32]:
         """For each row the one whose user and model it has: itself, or the first of a burst."""
         rows = np.arange(len(draw), dtype=np.int32)
         source = rows - self.steps_back[draw]
-        source = np.where(source < 0, rows, source)
+        source = np.where((source < 0) | (chance >= self.traits.bursts[model[source]]), rows, source)
         while not np.array_equal(source, further := source[source]):
             source = further
         return source

@@ -42,3 +42,14 @@ def test_traits(tmp_path: Path) -> None:
         assert 0 < table.column(name).null_count < table.num_rows, name
     hours = np.bincount(started // (DAY_US // 24) % 24, minlength=24)
     assert hours.max() > 2 * hours.min()
+
+
+def test_models_differ(tmp_path: Path) -> None:
+    make(tmp_path / "trace.parquet", Shape(150_000, models=8, users=500, days=200))
+    table = pq.read_table(tmp_path / "trace.parquet", columns=["chute_id", "it", "ot", "ct"]).to_pandas()
+    rows = table[(table.it > 0) & table.ot.notna()]
+    medians = rows.groupby("chute_id")[["it", "ot"]].median()
+    assert (medians.max() > 2 * medians.min()).all()
+    known = rows[rows.ct.notna()]
+    hits = (known.ct / known.it).groupby(known.chute_id).mean()
+    assert hits.max() > hits.min() + 0.2
