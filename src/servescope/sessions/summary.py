@@ -215,8 +215,8 @@ def _limits(found: Found, trace: Trace) -> Table:
         rows.append(
             (
                 "sessions",
-                "links are guesses from lengths and order: unrelated requests may be joined, sessions cut",
-                "the source states no session that they could be checked against"
+                "links are guesses: they may join unrelated requests",
+                "the source states no session to check them against"
                 if not trace.has("session_id")
                 else "they are rebuilt; --against stated measures how well",
             )
@@ -228,15 +228,15 @@ def _limits(found: Found, trace: Trace) -> Table:
 
 def _about_users(found: Found, trace: Trace) -> list[tuple[str, str, str]]:
     if not trace.has("user"):
-        because = "the source has no user: all requests of a model count as one user's"
+        because = "no user is stated: all requests of a model are one user's"
         return [("sessions", "conversations of different users are joined", because)]
     rows = []
     requests = int(found.tally.turns.sum())
     if found.heaviest > DOMINANT * requests:
         because = f"one user sent {found.heaviest / requests:.1%} of the requests"
-        limit = "the links describe one user, whose last requests lie so close that they may be unrelated"
+        limit = "links describe one user, and may join unrelated requests"
         rows.append(("sessions", limit, because))
     if trace.meta.format == "chutes":
-        because = "the source renames its users every three months"
+        because = "the source renames users every three months"
         rows.append(("sessions", "a session that spans a renaming counts as two", because))
     return rows
