@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from servescope.report.charts_cache import BOUND, CREDITS, LRU, models
 from servescope.report.figure import number, percent
 from servescope.report.saved import ALL
+from servescope.report.summary_blocks import block_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,8 @@ def cache_lines(saved: Saved) -> list[tuple[str, str]]:
         about = saved.row("workload", model=model)
         if about:
             lines.append((f"Workload{of}", _workload(about)))
+        if blocks := saved.row("block_workload", model=model):
+            lines += [(f"{label}{of}", text) for label, text in block_lines(saved, model, blocks)]
         lines += [(f"Policies{of}", _policies(rows)), (f"Differences{of}", _differences(saved, model))]
     rows = saved.rows("cache")
     if rows and rows[0]["credit"] is not None:

@@ -1,0 +1,80 @@
+"""The findings of a sweep of prefix blocks in plain lines: what was replayed, the knee, advice by type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from servescope.report.charts_blocks import curve_points, knee
+from servescope.report.figure import NotDrawn, number, percent
+
+if TYPE_CHECKING:
+    from servescope.report.saved import Saved
+
+    Row = dict[str, Any]
+
+MOST_TYPES = 6
+WITHHELD = "advice is withheld"  # how the note begins that says so
+SENTENCES = {
+    "session affinity": "sessions carry {share} of what a cache can find: keep the turns of a session together",
+    "cross-request templates": (
+        "only {share} of what a cache can find lies within sessions: have shared prefixes everywhere; a router "
+        "that knows only sessions misses them"
+    ),
+    "little to reuse": "a cache can find {found} of the blocks: little to reuse",
+}
+
+
+def block_lines(saved: Saved, model: str, about: Row) -> list[tuple[str, str]]:
+    """Label and text of each line about one workload."""
+    return [("Workload", _workload(about)), ("Knee", _knee(saved, model)), *_advice(saved, model)]
+
+
+def _workload(about: Row) -> str:
+    text = (
+        f"{about['requests']:,} requests, {about['block_references']:,} blocks of {about['block_tokens']:,} "
+        f"tokens, {about['distinct_blocks']:,} distinct; a cache without limit would find "
+        f"{percent(about['block_hit_ceiling'])} of the blocks and {percent(about['token_hit_ceiling'])} of "
+        "the input tokens"
+    )
+    if about["scope_lost_blocks"]:
+        text += f"; cache scopes keep {about['scope_lost_blocks']:,} more apart"
+    return text + "."
+
+
+def _knee(saved: Saved, model: str) -> str:
+    try:
+        points, title = curve_points(saved, model)
+    except NotDrawn as reason:
+        return f"not known: {reason}."
+    bend = knee(points)
+    if bend is None:
+        return "LRU's curve has no bend."
+    unit = title.partition(", ")[2]
+    running = saved.rows("active_kv", model=model)
+    held = "what running requests hold on top the trace does not say"
+    if running:
+        most = max(row["active_tokens_max"] for row in running)
+        held = f"running requests hold up to {number(most)} tokens on top"
+    return (
+        f"LRU finds {percent(bend[1])} of the blocks at {number(bend[0])} {unit}, of {percent(points[-1][1])} "
+        f"at {number(points[-1][0])} {unit}; {held}."
+    )
+
+
+def _advice(saved: Saved, model: str) -> list[tuple[str, str]]:
+    """One sentence a type, heaviest first; none where predictions are far from what was logged."""
+    withheld = [note for note in saved.document.get("notes", []) if note.startswith(WITHHELD)]
+    if withheld:
+        return [("Advice", withheld[0])]
+    rows = sorted(saved.rows("reuse_advice", model=model), key=lambda row: -row["block_references"])
+    typed = [row for row in rows if row["request_type"] != "*"] or rows
+    return [(_label(row), _sentence(row)) for row in typed[:MOST_TYPES]]
+
+
+def _label(row: Row) -> str:
+    return "Advice" if row["request_type"] == "*" else f"Advice, {row['request_type']}"
+
+
+def _sentence(row: Row) -> str:
+    share, found = percent(row["same_session_share"]), percent(row["found_ratio"])
+    return SENTENCES[row["advice"]].format(share=share, found=found) + "."
