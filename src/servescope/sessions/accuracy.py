@@ -164,7 +164,7 @@ def accuracy(
     seed        of the dealing
 
     Tables: accuracy (one row), accuracy_by, accuracy_look_back, accuracy_users. Definitions:
-    docs/session-accuracy.md. Memory: about 200 bytes a row. Raises UsageError where the truth is
+    docs/session-accuracy.md. Memory: about 300 bytes a row. Raises UsageError where the truth is
     missing, or is the rule itself.
     """
     options = replace(options, rule=options.rule or "paper")
