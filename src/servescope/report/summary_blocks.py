@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 MOST_TYPES = 6
 WITHHELD = "advice is withheld"  # how the note begins that says so
 SENTENCES = {
-    "session affinity": "sessions carry {share} of what a cache can find: keep the turns of a session together",
+    "session affinity": (
+        "sessions carry {share} of what a cache can find: keep the turns of a session together"
+    ),
     "cross-request templates": (
-        "only {share} of what a cache can find lies within sessions: have shared prefixes everywhere; a router "
-        "that knows only sessions misses them"
+        "only {share} of what a cache can find lies within sessions: have shared prefixes everywhere; a "
+        "router that knows only sessions misses them"
     ),
     "little to reuse": "a cache can find {found} of the blocks: little to reuse",
 }
@@ -55,10 +57,8 @@ def _knee(saved: Saved, model: str) -> str:
     if running:
         most = max(row["active_tokens_max"] for row in running)
         held = f"running requests hold up to {number(most)} tokens on top"
-    return (
-        f"LRU finds {percent(bend[1])} of the blocks at {number(bend[0])} {unit}, of {percent(points[-1][1])} "
-        f"at {number(points[-1][0])} {unit}; {held}."
-    )
+    here, end = (f"{percent(y)} of the blocks at {number(x)} {unit}" for x, y in (bend, points[-1]))
+    return f"LRU finds {here}, {end}; {held}."
 
 
 def _advice(saved: Saved, model: str) -> list[tuple[str, str]]:
