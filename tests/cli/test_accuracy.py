@@ -43,6 +43,7 @@ def test_against_stated(servescope: Call, tmp_path: Path) -> None:
         (("--against", "stated", "--look-backs", "0,5"), "numbers of at least 1"),
         (("--against", "blocks"), "needs block ids"),
         (("--against", "stated", "--rule", "stated"), "against itself"),
+        (("--against", "stated", "--rule", "blocks", "--look-backs", "5"), "belongs to the rule `paper`"),
     ],
 )
 def test_refused(servescope: Call, tmp_path: Path, options: tuple[str, ...], message: str) -> None:

@@ -154,3 +154,16 @@ def test_refusals() -> None:
         accuracy(build(INTERLEAVED), SessionOptions(rule="stated"))
     with pytest.raises(UsageError, match="unknown truth"):
         accuracy(plain, truth="guessed")
+
+
+def test_the_rule_of_blocks_is_measured_too() -> None:
+    blocks = [[1, 2], [7], [1, 2, 3], [7, 8], [1, 2, 3, 4], [7, 9]]
+    trace = build({**INTERLEAVED, "block_ids": blocks})
+    row = rows_by_name(trace, SessionOptions(rule="blocks"))["accuracy"][0]
+    # the last prompt shares [7] with the first of its chain, not with the one before
+    assert (row["rule"], row["look_back"], row["links_rule"], row["links_right"]) == ("blocks", None, 4, 3)
+    assert (row["same_session_share"], row["purity"], row["sessions_equal"]) == (1.0, 1.0, 2)
+    row = rows_by_name(trace, truth="blocks")["accuracy"][0]
+    assert (row["rule"], row["truth"], row["links_true"], row["links_right"]) == ("paper", "blocks", 4, 3)
+    assert "whole blocks" in accuracy_notes(trace, rule="blocks")[0]
+    assert accuracy_notes(trace) == []

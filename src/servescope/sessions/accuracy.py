@@ -82,7 +82,10 @@ NO_USERS = (
     "the trace states no users: the rule sees one user, so every session of the trace goes on beside "
     "every other; --users deals the true sessions to more users"
 )
-BRANCHES = "links of blocks are a truth of their own: see the limits in docs/session-accuracy.md"
+OF_BLOCKS = "links of blocks are a truth of their own: see the limits in docs/session-accuracy.md"
+BLOCK_TOKENS = (
+    "reuse tokens of the rule are those of shared whole blocks: the true ones hold the parent's answer, too"
+)
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,8 @@ def accuracy(
     missing, or is the rule itself.
     """
     options = replace(options, rule=options.rule or "paper")
+    if options.rule != "paper" and look_backs:
+        raise UsageError(f"--look-backs belongs to the rule `paper`; the rule `{options.rule}` looks at all.")
     if options.rule == truth:
         raise UsageError(f"the rule `{truth}` cannot be measured against itself; choose another with --rule.")
     known, facts = true_links(trace, options, truth), read_facts(trace)
@@ -212,13 +217,14 @@ def measured(
     if truth is None:
         return [], []
     tables = accuracy(trace, options, truth=truth, look_backs=look_backs, users=users)
-    return tables, accuracy_notes(trace, truth=truth)
+    return tables, accuracy_notes(trace, truth=truth, rule=options.rule or "paper")
 
 
-def accuracy_notes(trace: Trace, *, truth: str = "stated") -> list[str]:
+def accuracy_notes(trace: Trace, *, truth: str = "stated", rule: str = "paper") -> list[str]:
     """What a reader of the tables must know about this trace."""
-    notes = [] if trace.has("user") else [NO_USERS]
-    return [*notes, *([BRANCHES] if truth == "blocks" else [])]
+    notes = [NO_USERS] if rule == "paper" and not trace.has("user") else []
+    notes += [BLOCK_TOKENS] if rule == "blocks" else []
+    return [*notes, *([OF_BLOCKS] if truth == "blocks" else [])]
 
 
 def _by_look_back(
@@ -236,7 +242,8 @@ def _row_schema() -> dict[str, pa.DataType]:
 
 def _row(found: Compared, options: SessionOptions) -> tuple[Any, ...]:
     values = {**link_counts(found), **session_counts(found)}
-    return (options.look_back, *(values[name] for name in (*LINKS, *SESSIONS)))
+    look_back = options.look_back if options.rule == "paper" else None
+    return (look_back, *(values[name] for name in (*LINKS, *SESSIONS)))
 
 
 def _by(found: Compared) -> Iterator[tuple[Any, ...]]:
