@@ -314,3 +314,51 @@ def test_the_result_says_how_it_was_made() -> None:
     assert result.inputs["look_back"] == 4 and result.inputs["unique"] is True
     assert any("among their last 4" in note and "equally well" in note for note in result.notes)
     assert isinstance(result["summary"].to_arrow(), pa.Table)
+
+
+def test_stated_sessions_are_cut_by_model_and_window() -> None:
+    day = 86_400_000_000
+    columns = {
+        "arrival_us": [0, day, 2 * day, 3 * day],
+        "model": ["a", "b", "a", None],
+        "session_id": [0, 0, 0, 0],
+        "parent_id": [None, 0, 1, 2],
+        "turn": [1, 2, 3, 4],
+        "input_tokens": [1, 5, 9, 20],
+        "output_tokens": [1, 1, 1, 1],
+    }
+    trace = build(columns, origin=Origin("nominal", 0))
+    by_model = session_links(trace, SessionOptions(model="a"))
+    assert by_model.parent.tolist() == [-1, -1, -1, -1]  # the parent of the second one is another model's
+    assert by_model.turn.tolist() == [1, 0, 3, 0]
+    late = found_tables(trace, SessionOptions(window_days=(1.0, 3.0)))
+    assert {row["rule"]: row["requests"] for row in late["session_rows"]} == {
+        "eligible": 2,
+        "outside_window": 2,
+    }
+    assert late["summary"][0]["sessions"] == 1
+    assert session_links(trace, SessionOptions(window_days=(1.0, 3.0))).session.tolist() == [-1, 1, 1, -1]
+    with pytest.raises(UsageError, match='unknown model "c"'):
+        session_links(trace, SessionOptions(model="c"))
+
+
+@pytest.mark.parametrize("files", [False, True])
+def test_progress_rises_to_its_end(files: bool) -> None:
+    told: list[tuple[int, int]] = []
+    trace = drawn(3)
+    running = Running(
+        threads=2, buckets=2, files=files, progress=lambda done, total: told.append((done, total))
+    )
+    find_sessions(trace, PAPER, running)
+    assert told[-1] == (2 * trace.rows, 2 * trace.rows)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_an_error_leaves_no_file_behind(tmp_path: Path) -> None:
+    trace = drawn(3, held=("model",))
+    running = Running(threads=1, files=True, folder=tmp_path)
+    with pytest.raises(UsageError, match="unknown model"):
+        find_sessions(
+            trace, SessionOptions(rule="paper", model="none"), running, out=tmp_path / "out.parquet"
+        )
+    assert list(tmp_path.iterdir()) == []

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -218,11 +219,13 @@ class _Counter:
     rows: int
     progress: Callable[[int, int], None] | None
     done: int = 0
+    lock: Any = field(default_factory=Lock)
 
     def add(self, rows: int) -> None:
-        self.done += rows
         if self.progress is not None:
-            self.progress(self.rows + min(self.done, self.rows), 2 * self.rows)
+            with self.lock:  # told in order, too
+                self.done += rows
+                self.progress(self.rows + self.done, 2 * self.rows)
 
     def end(self) -> None:
         if self.progress is not None:
