@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from servescope.ledger import Ledger
 from servescope.version import VERSION
 
+WRITERS = 4  # tables that are written at once
 SMALL_ROWS = 2_000  # tables up to this size are printed in the JSON document
 
 
@@ -99,12 +102,18 @@ class Result:
 
 
 def write_tables(tables: dict[str, Table], folder: Path) -> None:
-    """Write each table to `folder/NAME.parquet`; its `doc` travels in the schema metadata."""
+    """Write each table to `folder/NAME.parquet`, a few at once; its `doc` travels in the schema metadata."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, table in tables.items():
-        data = table.data.replace_schema_metadata({b"doc": table.doc.encode()})
-        with atomic(folder / f"{name}.parquet") as part:
-            pq.write_table(data, part, compression="zstd")
+    heaviest = sorted(tables.items(), key=lambda item: -item[1].data.nbytes)
+    with ThreadPoolExecutor(min(WRITERS, os.cpu_count() or 1)) as pool:
+        for _ in pool.map(lambda item: _write(folder / f"{item[0]}.parquet", item[1]), heaviest):
+            pass  # an error of one is raised, those not yet begun are dropped
+
+
+def _write(path: Path, table: Table) -> None:
+    data = table.data.replace_schema_metadata({b"doc": table.doc.encode()})
+    with atomic(path) as part:
+        pq.write_table(data, part, compression="zstd")
 
 
 def read_table(path: Path) -> Table:

@@ -15,10 +15,19 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def slices_of(rows: int) -> Iterator[dict[str, Any]]:
-    """Options of `run_views` for slices of at least so many rows."""
+def slices_of(rows: int | None) -> Iterator[dict[str, Any]]:
+    """Options of `run_views` for slices of at least so many rows; None: without slices."""
+    if rows is None:
+        yield {}
+        return
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sliced, "SLICE_ROWS", rows)
         patch.setattr(sliced, "MOST_SLICE_ROWS", rows)
-        patch.setattr(sliced.ray, "map", lambda *work, address, threads: local.map(*work, threads=threads))
+        patch.setattr(
+            "servescope.engine.ray.map", lambda *work, address, threads: local.map(*work, threads=threads)
+        )
         yield {"engine": "ray"}
+
+
+def _on_threads(*work: Any, threads: int, address: str | None) -> Iterator[Any]:
+    return local.map(*work, threads=threads)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,7 +49,7 @@ def tables(
     trace: Trace, *names: str, slice_rows: int | None = None, threads: int = 1, **options: Any
 ) -> dict[str, Any]:
     """Name -> result table, merged from slices of at least so many rows, or (None) of one fold."""
-    with slices_of(slice_rows) if slice_rows else nullcontext({}) as engine:
+    with slices_of(slice_rows) as engine:
         made, _, _ = run_views(trace, list(names), threads=threads, options=ViewOptions(**options), **engine)
     return {table.name: table for table in made}
 

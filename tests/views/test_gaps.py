@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,8 +54,7 @@ def arrivals(draw: st.DrawFn) -> Trace:
 
 
 def tables(trace: Trace, slice_rows: int | None, **options: Any) -> dict[str, list[dict[str, Any]]]:
-    slicing = slices_of(slice_rows) if slice_rows else nullcontext({})
-    with pytest.MonkeyPatch.context() as patch, slicing as engine:
+    with pytest.MonkeyPatch.context() as patch, slices_of(slice_rows) as engine:
         patch.setattr(model_gaps, "WINDOW_CELLS", 7)
         patch.setattr(model_gaps, "STAGED_CELLS", 3)
         patch.setattr(runs, "CHUNK", 5)
@@ -85,7 +83,7 @@ def same(
         assert near(row[counts:], expected[key][counts:], within), key
 
 
-def check(trace: Trace, slice_rows: int) -> None:
+def check(trace: Trace, slice_rows: int | None) -> None:
     rows, clock_us = rows_of(trace), trace.meta.origin.clock_us
     found = tables(trace, slice_rows)
     models = {(m,): v for m, v in slow.model_gap(rows).items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -46,7 +45,7 @@ def test_more_rows_are_folded_in(
     first = head(trace, data.draw(st.integers(1, len(trace.parts))))
     if first.rows == 0 or "parent_id" in trace.meta.columns:
         return
-    with slices_of(rows) if rows else nullcontext({}) as engine:
+    with slices_of(rows) as engine:
         document(first, folder=folder, **engine)
         found, _ = document(trace, folder=folder, resume=True, **engine)
     assert found == document(trace)[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -34,7 +33,7 @@ def test_lb_rows(tmp_path: Path, slice_rows: int | None, threads: int) -> None:
     clock_us = trace.meta.origin.clock_us
     days = (clock_us / DAY_US, (clock_us + 3_000_000_000) / DAY_US)
     chosen = {"lb_models": ["m1", "m3"], "lb_window_days": days}
-    with slices_of(slice_rows) if slice_rows else nullcontext({}) as engine:
+    with slices_of(slice_rows) as engine:
         api.views(
             trace, out=tmp_path / "out", view=["user_hour"], threads=threads, rows=True, **chosen, **engine
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 def document(trace: Trace, threads: int, rows: int | None = None) -> dict[str, bytes]:
     """Bytes of every table: folded on threads, or merged from slices of at least `rows` rows."""
-    with slices_of(rows) if rows else nullcontext({}) as engine:
+    with slices_of(rows) as engine:
         tables, _, _ = run_views(trace, threads=threads, **engine)
     found = {}
     for table in tables:
@@ -123,7 +122,7 @@ def test_time_that_goes_back_is_refused(
     arrival: list[int], row: int, cuts: tuple[int, ...], rows: int | None
 ) -> None:
     trace = build({"arrival_us": arrival, "block_ids": [[1]] * 3}, cuts=cuts)
-    with slices_of(rows) if rows else nullcontext({}) as engine:
+    with slices_of(rows) as engine:
         for name in ("load_hour", "hit_rates"):
             with pytest.raises(DataError, match=f"request {row} arrives before"):
                 run_views(trace, [name], threads=2, **engine)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 MAKE = -1  # in place of a fold's number
-SPARE = 2  # items alive beside one a thread
+SPARE = 1  # items alive beside one a thread
 
 
 def never() -> bool:
