@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from servescope.cache.check import check_policy
 from servescope.cache.policies import lrb, lru
 from servescope.cache.policies.lrb_training import FEATURES, trained_model
 from servescope.cache.random_cases import Case, random_cases
@@ -106,6 +107,15 @@ def test_the_default_window_follows_the_cache() -> None:
     requests = mixed_sessions(4, 2_000)
     small, large, whole = (lrb.default_window(requests, tokens) for tokens in (1, 1_000_000, 1 << 40))
     assert small == lrb.SHORTEST_WINDOW < large < whole == len(requests.objects) // 4
+
+
+def test_it_keeps_the_rules_while_it_trains() -> None:
+    rows = check_policy("lrb:window=32:batch=32", seed=5, traces=60)["policy_checks"].rows()
+    assert [(row["check"], row["example"]) for row in rows if row["failed"]] == []
+    trained = 0
+    for case in random_cases(5, 60):
+        trained += lrb.details(ran(lrb, case, window=32, batch=32)[1])["trainings"]
+    assert trained > 10
 
 
 @pytest.mark.parametrize("parameter", ["window", "batch"])
