@@ -95,7 +95,7 @@ def test_a_folder_holds_tables_figures_and_a_page_that_can_be_drawn_again(
     assert done.code == 0, done.err
     assert done.out.splitlines()[-1] == f"{out}/report.html"
     assert {path.stem for path in (out / "tables").iterdir()} == {
-        "cache", "workload", "policy_differences", "curve",
+        "cache", "workload", "policy_differences", "curve", "limits",
     }  # fmt: skip
     assert {path.stem for path in (out / "figures").iterdir()} == {
         "token_hit_ratio", "request_hit_ratio", "bound_distance", "lru_curve",
@@ -140,12 +140,15 @@ def test_a_wrong_text_fails_before_the_trace_is_read(servescope: Call, tmp_path:
 
 def test_reproduce_sets_published_rows_beside_ours(servescope: Call, grown: Path) -> None:
     own = ("--policy", "lru,fifo", "--model", "m1", "--resamples", 5)
-    found = tables(servescope("reproduce", "chutes", grown, *own, "--json"))
+    out = grown.with_name("reproduced")
+    found = tables(servescope("reproduce", "chutes", grown, *own, "-o", out, "--json"))
+    names = {path.stem for path in (out / "figures").iterdir()}
+    assert {"reproduced_minimax_m25", "reproduced_deepseek_v32", "token_hit_ratio"} <= names
     assert len(found["reproduce"]) == 180
     assert {row["model"] for row in found["reproduce"]} == {"m1"}
     done = servescope("reproduce", "chutes", grown, *own)
     assert "180 published rows, 40 run here" in done.out
-    assert "cause: the trace is not the study's" in done.out.replace("\n  ", " ")
+    assert "cause of 20 rows: the trace is not the study's" in done.out.replace("\n  ", " ")
     lacking = servescope("reproduce", "chutes", grown)
     assert lacking.code == 2 and "Its models: m" in lacking.err
     unknown = servescope("reproduce", "chute", grown)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 I64, F64, TEXT = pa.int64(), pa.float64(), pa.string()
 KIB = 1024
 ROUNDING = 0.00005  # published ratios have four decimals
+ONE_USER = 0.884  # share of one user in minimax_m25: one instance's under sticky routing
 CREDIT = (
     "Published numbers: William Nixon, Jon Durbin, Florian Standhartinger, Haryadi S. Gunawi, Juncheng Yang: "
     "A Year in LLM Serving: Workload Evolution, Caching and Load-Balancing (arXiv 2608.13573), CC BY 4.0. "
@@ -67,11 +68,8 @@ MEASURES = (
     "working_set_tokens",
 )  # fmt: skip
 OF_POLICY = {
-    "LRB": "the published LRB never trained: all its rows equal those of LRU; ours trains where it can",
-    "BeladySize": (
-        "the published one looks at 128 candidates drawn anew in every run; ours at all, or at classes "
-        "of size within 1%"
-    ),
+    "LRB": "the published LRB never trained, all its rows equal those of LRU, ours trains where it can",
+    "BeladySize": "the published one looks at 128 candidates drawn anew in every run, ours at all residents",
     "LHD": "it evicts among few candidates drawn at random",
     "S3FIFO": "variants of the queue sizes differ where objects grow",
 }

@@ -11,6 +11,7 @@ from servescope.cache.choice import BOUND, parse_choice
 from servescope.cache.object_curve import lru_curve, shrinking_accesses
 from servescope.cache.objects import ALL, ObjectWorkload, object_workload, told
 from servescope.cache.policies import OBJECT_POLICIES
+from servescope.cache.session_limits import limits_table
 from servescope.cache.simulate import prepare
 from servescope.cache.units import Unit
 from servescope.tables import ratio, stacked, table
@@ -140,7 +141,7 @@ def _replayed(made: ObjectWorkload, tokens: int) -> tuple[Any, ...]:
 
 
 def about(sweeps: Sequence[Swept]) -> list[Table]:
-    """Table `workload`, one row each; `policy_details` where policies tell of themselves."""
+    """Tables `workload`, one row each, `limits`, and `policy_details` where policies tell of themselves."""
     made = [stacked("workload", WORKLOAD, [_about(swept.workload) for swept in sweeps], WORKLOAD_DOC)]
     details = [
         [choice.text, at.tokens, name, float(value), swept.workload.name]
@@ -149,7 +150,11 @@ def about(sweeps: Sequence[Swept]) -> list[Table]:
         for size, at in enumerate(swept.sizes)
         for name, value in swept.of(policy, size).details.items()
     ]
-    return [*made, *([stacked("policy_details", DETAILS, details, DETAILS_DOC)] if details else [])]
+    return [
+        *made,
+        *([stacked("policy_details", DETAILS, details, DETAILS_DOC)] if details else []),
+        limits_table(sweeps),
+    ]
 
 
 def _about(made: Any) -> list[Any]:

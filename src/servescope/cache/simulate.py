@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,7 +23,8 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Tell = Callable[[int], None]  # requests done since the last call; may raise to stop the cell
 
-CHUNK = 1 << 18  # requests between two reports
+CHUNK = 1 << 12  # fewest requests between two reports
+SHORT_S, LONG_S = 0.05, 0.4  # time between two reports
 LEARNING = 6_000
 
 
@@ -98,14 +98,16 @@ def replay(
     begun = time.perf_counter()
     state = policy.new(requests, capacity_tokens, seed, **dict(choice.parameters))
     spent = time.perf_counter() - begun
-    before = 0
-    for start, stop in _chunks(first, count):
+    before, start, step = 0, 0, CHUNK
+    while start < count:
+        stop = min(start + step, first if start < first else count)
         begun = time.perf_counter()
         policy.run(state, requests, hits, start, stop)
-        spent += time.perf_counter() - begun
+        took = time.perf_counter() - begun
         if stop == first:
             before = int(state[0][EVICTIONS])
         tell(stop - start)
+        spent, start, step = spent + took, stop, _next_step(step, took)
     totals = np.zeros((2, clusters.count), np.int64)
     tally(hits, credits, clusters.codes, first, totals)
     evictions, peak = int(state[0][EVICTIONS]), int(state[0][PEAK])
@@ -117,10 +119,11 @@ def _details(policy: Any, state: Any) -> dict[str, float]:
     return dict(policy.details(state)) if hasattr(policy, "details") else {}
 
 
-def _chunks(first: int, count: int) -> list[tuple[int, int]]:
-    """Borders of all chunks; one lies at the end of the warm-up."""
-    edges = sorted({*range(0, count, CHUNK), first, count})
-    return list(itertools.pairwise(edges))
+def _next_step(step: int, took_s: float) -> int:
+    """Requests until the next report: policies differ in speed a hundredfold, reports should not."""
+    if took_s > LONG_S:
+        return max(CHUNK, step // 4)
+    return 2 * step if took_s < SHORT_S else step
 
 
 def _bound(requests: Requests, credits: Ints, capacity_tokens: int, first: int, tell: Tell) -> Counted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -106,5 +107,6 @@ def _print_reproduced(rows: Sequence[Row], width: int) -> None:
         )
     if len(known) > SHOWN:
         typer.echo(f"… {len(known) - SHOWN:,} more rows; --json or the Parquet file has all")
-    for cause in dict.fromkeys(row["cause"] for row in rows if row["cause"]):
-        print_wrapped(f"cause: {cause}", width)
+    causes = Counter(cause for row in rows if row["cause"] for cause in row["cause"].split("; "))
+    for cause, count in causes.items():
+        print_wrapped(f"cause of {count} rows: {cause}", width)

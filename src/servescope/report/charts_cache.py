@@ -154,7 +154,9 @@ def capacity_x(rows: Sequence[Row], title: str) -> alt.X:
 
 
 def _tie_band(saved: Saved, model: str, metric: str, rows: Sequence[Row]) -> list[Row]:
-    """From the lowest to the highest policy that ties with LRU, by capacity."""
+    """From the lowest to the highest policy that ties with LRU, itself included, by capacity."""
+    if all(row["policy"] != LRU for row in rows):
+        return []
     tied = [
         row
         for row in saved.rows("policy_differences", model=model, metric=metric, policy_b=LRU)
@@ -165,7 +167,7 @@ def _tie_band(saved: Saved, model: str, metric: str, rows: Sequence[Row]) -> lis
         here = {LRU, *(row["policy_a"] for row in tied if row["capacity_tokens"] == tokens)}
         cells = [row for row in rows if row["capacity_tokens"] == tokens and row["policy"] in here]
         values = [row[metric] for row in cells if row[metric] is not None]
-        if len(values) > 1:
+        if values:
             found.append({"x": cells[0]["x"], "low": min(values), "high": max(values)})
     return found
 
