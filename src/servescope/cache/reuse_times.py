@@ -197,11 +197,11 @@ def _fit_row(uses: Uses, names: Sequence[str], row: int | None, end_us: int) -> 
 
 
 class _Times(NamedTuple):
-    """Reuse times of a category: how many, their mean and least in seconds, and their bins."""
+    """Reuse times of a category: how many, their sum and the least, and their bins."""
 
     number: int
-    mean_s: float | None
-    least_s: float
+    total_us: int
+    least_us: int
     bins: Ints
 
     @classmethod
@@ -209,16 +209,19 @@ class _Times(NamedTuple):
         number = int(_row(uses.reused[part], row))
         total_us = int(_row(uses.seconds[part], row)) * 1_000_000 + int(_row(uses.rest_us[part], row))
         least = uses.least_us[part] if row is None else uses.least_us[part, row : row + 1]
-        mean = total_us / 1e6 / number if number else None
-        return cls(number, mean, int(least.min()) / 1e6 if number else 0.0, _row(uses.bins[part], row))
+        return cls(number, total_us, int(least.min()) if number else 0, _row(uses.bins[part], row))
+
+    @property
+    def mean_s(self) -> float | None:
+        return self.total_us / 1e6 / self.number if self.number else None
 
     @property
     def rate(self) -> float | None:
-        return 1 / self.mean_s if self.mean_s else None
+        return self.number * 1e6 / self.total_us if self.total_us else None
 
     def located_rate(self) -> float | None:
-        spread = None if self.mean_s is None else self.mean_s - self.least_s
-        return 1 / spread if spread else None
+        spread_us = self.total_us - self.number * self.least_us
+        return self.number * 1e6 / spread_us if spread_us else None
 
     def distance(self) -> float | None:
         """The Kolmogorov-Smirnov distance at the edges of the bins: what lies inside bins is not seen."""
