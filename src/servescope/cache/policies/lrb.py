@@ -24,19 +24,32 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.cache.policies.counts import CAPACITY, EVICTIONS, PEAK, USED, counters
-from servescope.cache.policies.lrb_training import (
-    DELTAS,
-    FEATURES,
-    HALVES,
-    TREES,
-    require_lightgbm,
-    trained_model,
+from servescope.cache.policies.lrb_memory import (
+    BATCH,
+    FORGOTTEN,
+    LABELS,
+    ROWS,
+    TRAININGS,
+    UNUSED,
+    WINDOW,
+    Longs,
+    Memory,
+    Places,
+    Reals,
+    Samples,
+    describe,
+    empty_memory,
+    label,
+    no_samples,
+    remember,
+    sample,
 )
+from servescope.cache.policies.lrb_training import FEATURES, TREES, require_lightgbm, trained_model
 from servescope.errors import UsageError
 from servescope.kernels import linked_list
 from servescope.kernels.boosted_trees import Trees, empty_trees, fill_trees, predict
 from servescope.kernels.draws import below, generator
-from servescope.kernels.jit import borrowing_kernel, kernel
+from servescope.kernels.jit import borrowing_kernel
 from servescope.kernels.members import empty_set, enter, leave
 
 if TYPE_CHECKING:
@@ -45,46 +58,9 @@ if TYPE_CHECKING:
 # window: requests, batch: labels, 0 for what the module says
 PARAMETERS: dict[str, float] = {"window": 0, "batch": 0}
 CANDIDATES = 64
-DRAWS = 4  # tries a request to find an object to sample
 WINDOW_TURNS = 2
 SHORTEST_WINDOW, SMALLEST_BATCH = 256, 1_024
 LARGEST_BATCH = 131_072
-NONE = -1
-WINDOW, BATCH, ROWS, TRAININGS, LABELS, FORGOTTEN, UNUSED = range(7)
-
-Places = npt.NDArray[np.int32]
-Longs = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float32]
-
-
-class Memory(NamedTuple):
-    """What is remembered of accesses.
-
-    previous  int64[n], number of the access of the same object before each, NONE for none
-    last      int64[objects], number of the last access, NONE for none
-    decayed   float32[objects, HALVES], exponentially decayed counts at the last access
-    accesses  int64[objects], since the object was last forgotten
-    """
-
-    previous: Longs
-    last: Longs
-    decayed: Reals
-    accesses: Longs
-
-
-class Samples(NamedTuple):
-    """Samples without a label yet, and the batch of labelled ones.
-
-    newest    int32[objects], slot of the newest sample of an object, NONE for none
-    older     int32[window], slot of the sample before; slot of a sample is its request modulo window
-    features  float32[FEATURES, 2 * batch], a column each
-    labels    float32[2 * batch]
-    """
-
-    newest: Places
-    older: Places
-    features: Reals
-    labels: Reals
 
 
 class Candidates(NamedTuple):
@@ -140,7 +116,6 @@ def new(requests: Requests, capacity_tokens: int, seed: int, *, window: float = 
     known, number = requests.known, len(requests.objects)
     window = int(window) or default_window(requests, capacity_tokens)
     batch = int(batch) or min(max(number // 20, SMALLEST_BATCH), LARGEST_BATCH)
-    nothing = np.full(known, NONE, np.int32)
     return State(
         counters(capacity_tokens),
         np.full(known, -1, np.int64),
@@ -148,18 +123,8 @@ def new(requests: Requests, capacity_tokens: int, seed: int, *, window: float = 
         *empty_set(known),
         generator(seed),
         np.array([window, batch, 0, 0, 0, 0, 0], np.int64),
-        Memory(
-            previous_accesses(requests.objects, known),
-            np.full(known, NONE, np.int64),
-            np.zeros((known, HALVES), np.float32),
-            np.zeros(known, np.int64),
-        ),
-        Samples(
-            nothing,
-            np.full(window, NONE, np.int32),
-            np.zeros((FEATURES, 2 * batch), np.float32),
-            np.zeros(2 * batch, np.float32),
-        ),
+        empty_memory(requests.objects, known),
+        no_samples(known, window, batch),
         Candidates(
             np.zeros(CANDIDATES, np.int32),
             np.zeros((FEATURES, CANDIDATES), np.float32),
@@ -190,102 +155,6 @@ def details(state: State) -> dict[str, int | float]:
         "labels_forgotten": tally[FORGOTTEN],
         "labels_unused": tally[UNUSED],
     }
-
-
-@kernel
-def previous_accesses(objects: Places, known: int) -> Longs:
-    """int64[n]: number of the access of the same object before each, NONE for none."""
-    last = np.full(known, NONE, np.int64)
-    previous = np.empty(len(objects), np.int64)
-    for number in range(len(objects)):
-        previous[number] = last[objects[number]]
-        last[objects[number]] = number
-    return previous
-
-
-@borrowing_kernel
-def describe(
-    memory: Memory, window: int, sizes: Longs, item: int, now: int, matrix: Reals, column: int
-) -> None:
-    """Write the features of an object in memory as they are after request `now` into `matrix` (modified).
-
-    sizes   int64[n], of the requests
-    matrix  float32[FEATURES, any]; the features go to one column
-
-    DELTAS times between accesses, the latest first and beginning with now, twice the window where there
-    are no more; tokens at the last access; accesses; counts that decayed by half every window / 2^k requests.
-    """
-    previous, last, decayed, accesses = memory
-    number = last[item]
-    matrix[0, column] = now - number
-    for place in range(1, DELTAS):
-        gap = number - previous[number] if number != NONE and previous[number] != NONE else window
-        if gap < window:
-            number = previous[number]
-        else:
-            gap, number = 2 * window, NONE
-        matrix[place, column] = gap
-    matrix[DELTAS, column] = sizes[last[item]]
-    matrix[DELTAS + 1, column] = accesses[item]
-    faded = 2.0 ** (-float(now - last[item]) / window)
-    for place in range(HALVES):
-        matrix[DELTAS + 2 + place, column] = decayed[item, place] * faded
-        faded *= faded
-
-
-@borrowing_kernel
-def _label(
-    memory: Memory, samples: Samples, tally: Longs, sizes: Longs, item: int, now: int, forgotten: bool
-) -> None:
-    """Label all samples of an object that is accessed or forgotten now. Changes samples and tally."""
-    newest, older, features, labels = samples
-    window = tally[WINDOW]
-    slot = newest[item]
-    while slot != NONE:
-        # the sample was taken at most `window` requests ago, at the one its slot stands for
-        taken = now - 1 - (now - 1 - slot) % window
-        distance = 2 * window if forgotten else now - taken
-        if tally[ROWS] < len(labels):
-            describe(memory, window, sizes, item, taken, features, tally[ROWS])
-            labels[tally[ROWS]] = np.log1p(distance)
-            tally[ROWS] += 1
-        else:
-            tally[UNUSED] += 1
-        tally[LABELS] += 1
-        tally[FORGOTTEN] += forgotten
-        slot = older[slot]
-    newest[item] = NONE
-
-
-@borrowing_kernel
-def _remember(memory: Memory, window: int, item: int, now: int) -> None:
-    """Enter an access into the memory (modified)."""
-    _, last, decayed, accesses = memory
-    gap = now - last[item]
-    known = last[item] != NONE and gap < window
-    faded = 2.0 ** (-float(min(gap, window)) / window)
-    for place in range(HALVES):
-        decayed[item, place] = 1 + (decayed[item, place] * faded if known else 0.0)
-        faded *= faded
-    accesses[item] = accesses[item] + 1 if known else 1
-    last[item] = now
-
-
-@borrowing_kernel
-def _sample(state: State, objects: Places, now: int) -> None:
-    """Draw an object in memory, all as likely, and make a sample of it. Changes the state.
-
-    An access of the window is drawn until it is its object's last, which every object in memory has one of.
-    """
-    window = state.tally[WINDOW]
-    for _ in range(DRAWS):
-        number = now - below(state.draws, min(window, now + 1))
-        item = objects[number]
-        if state.memory.last[item] == number:
-            slot = now % window
-            state.samples.older[slot] = state.samples.newest[item]
-            state.samples.newest[item] = slot
-            return
 
 
 @borrowing_kernel
@@ -323,12 +192,12 @@ def step(state: State, requests: Requests, number: int) -> bool:
     counts, sizes, window = state.counts, state.sizes, state.tally[WINDOW]
     memory, samples, tally = state.memory, state.samples, state.tally
     item, size = requests.objects[number], requests.sizes[number]
-    for turn in range(2):  # one place that calls `_label`, as it is compiled into its callers
+    for turn in range(2):  # one place that calls `label`, as it is compiled into its callers
         forgotten = turn == 0
         labelled = requests.objects[max(number - window, 0)] if forgotten else item
         if not forgotten or (number >= window and memory.last[labelled] == number - window):
-            _label(memory, samples, tally, requests.sizes, labelled, number, forgotten)
-    _remember(memory, window, item, number)
+            label(memory, samples, tally, requests.sizes, labelled, number, forgotten)
+    remember(memory, window, item, number)
     hit = sizes[item] >= 0
     if hit:
         linked_list.remove(state.after, state.before, item)
@@ -349,7 +218,7 @@ def step(state: State, requests: Requests, number: int) -> bool:
         sizes[item] = size
         counts[USED] += size
     counts[PEAK] = max(counts[PEAK], counts[USED])
-    _sample(state, requests.objects, number)
+    sample(memory, samples, state.draws, requests.objects, number)
     return bool(hit)
 
 
