@@ -96,8 +96,9 @@ class Sample:
             _count(positions, bounds, tails[rows], block_tokens, self.rate, groups, self.found, self.totals)
 
     def trunk(self) -> int:
-        """Followed nodes above the cut."""
-        return int((self.tree.depths[: self.tree.used] < self.cut).sum())
+        """Followed nodes above the cut below which the tree branches: the ones that others may share."""
+        used = self.tree.used
+        return int(_shared(self.tree.parents[:used], self.tree.depths[:used], self.cut))
 
 
 def sampled_curve(
@@ -193,6 +194,21 @@ def _notes(sample: Sample) -> list[str]:
         f"{sample.rate:g} of the subtrees at {sample.cut} blocks are followed: {part:.3%} of the block "
         f"references; below {round(sample.trunk() / sample.rate):,} blocks the sample overstates misses"
     ]
+
+
+@kernel
+def _shared(parents: Ints, depths: npt.NDArray[np.int32], cut: int) -> int:
+    """Nodes above the cut with two children, or above such a node."""
+    children = np.zeros(len(parents), np.int32)
+    shared = np.zeros(len(parents), np.bool_)
+    number = 0
+    for node in range(len(parents) - 1, -1, -1):  # children stand behind their parents
+        branches = depths[node] < cut and (shared[node] or children[node] > 1)
+        number += branches
+        if parents[node] >= 0:
+            children[parents[node]] += 1
+            shared[parents[node]] |= branches
+    return number
 
 
 @kernel
