@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from servescope.files import atomic, write_atomic
 from servescope.report.charts import draw_all
+from servescope.report.figure import unchecked
 from servescope.report.figure_files import write_figures
 from servescope.report.grids import cell, grids
 from servescope.report.saved import printable, read_saved, saved_in
@@ -94,7 +95,8 @@ def draw_files(folder: Path, document: dict[str, Any]) -> None:
 
 def specification(item: Drawn) -> dict[str, Any]:
     """The chart's specification as plain data, with its text alternative, without a look of its own."""
-    spec: dict[str, Any] = item.drawing.chart.to_dict()
+    with unchecked():
+        spec: dict[str, Any] = item.drawing.chart.to_dict(validate=False)
     spec.pop("config", None)
     spec["description"] = item.drawing.says
     return spec
