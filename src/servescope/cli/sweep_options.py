@@ -9,6 +9,22 @@ import typer
 from servescope.cli.options import day_window
 
 Sweep = dict[str, Any]  # keyword arguments of `api.simulate_cache`
+Pin = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        metavar="S",
+        help="Requests hold their blocks while they run; S seconds where the trace states no end.",
+    ),
+] = (None,)
+host_capacity: Annotated[
+    list[str] | None,
+    typer.Option(metavar="SIZE,…", help="Sizes of a host tier behind the device, LRU; repeatable."),
+] = (None,)
+sample: Annotated[
+    float | None,
+    typer.Option(metavar="R", help="Follow this part of the prefix tree, and give LRU's curve alone."),
+]
 
 
 def sweep_options(
@@ -31,22 +47,7 @@ def sweep_options(
     warmup: Annotated[
         float, typer.Option(metavar="F", help="Part of the requests that only fills the cache.")
     ] = 0.0,
-    pin: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            metavar="S",
-            help="Requests hold their blocks while they run; S seconds where the trace states no end.",
-        ),
-    ] = None,
-    host_capacity: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SIZE,…", help="Sizes of a host tier behind the device, LRU; repeatable."),
-    ] = None,
-    sample: Annotated[
-        float | None,
-        typer.Option(metavar="R", help="Follow this part of the prefix tree, and give LRU's curve alone."),
-    ] = None,
+    pin: Pin = None,
     ttl: Annotated[
         float | None, typer.Option(metavar="S", help="Seconds after which the policy ttl lets a session go.")
     ] = None,
