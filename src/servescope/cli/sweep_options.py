@@ -16,12 +16,12 @@ Pin = Annotated[
         metavar="S",
         help="Requests hold their blocks while they run; S seconds where the trace states no end.",
     ),
-] = (None,)
-host_capacity: Annotated[
+]
+HostCapacity = Annotated[
     list[str] | None,
     typer.Option(metavar="SIZE,…", help="Sizes of a host tier behind the device, LRU; repeatable."),
-] = (None,)
-sample: Annotated[
+]
+Sample = Annotated[
     float | None,
     typer.Option(metavar="R", help="Follow this part of the prefix tree, and give LRU's curve alone."),
 ]
@@ -48,6 +48,8 @@ def sweep_options(
         float, typer.Option(metavar="F", help="Part of the requests that only fills the cache.")
     ] = 0.0,
     pin: Pin = None,
+    host_capacity: HostCapacity = None,
+    sample: Sample = None,
     ttl: Annotated[
         float | None, typer.Option(metavar="S", help="Seconds after which the policy ttl lets a session go.")
     ] = None,
