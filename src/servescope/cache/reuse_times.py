@@ -89,7 +89,9 @@ def uses_of(prompts: Prompts, kinds: npt.NDArray[np.int32], number: int) -> Uses
         np.zeros(known, np.int32),
         np.zeros(len(prompts.tails), np.int32),
         np.zeros(number, np.int64),
-        *np.zeros((3, 2, number), np.int64),
+        np.zeros((2, number), np.int64),
+        np.zeros((2, number), np.int64),
+        np.zeros((2, number), np.int64),
         np.full((2, number), np.iinfo(np.int64).max),
         np.zeros((2, number, LOG_BINS), np.int64),
     )
