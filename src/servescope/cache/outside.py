@@ -181,13 +181,13 @@ def _run_plain(
     last: int,
 ) -> None:
     """`OutsidePolicy.run` for a class. Slow on purpose: every access is a call of somebody's Python."""
-    counts, sizes, own = state
+    counts, own, sizes = state.counts, state.own, state.sizes.tolist()  # a list: twice as fast
     capacity, used, evictions, peak = counts.tolist()
     asked = (requests.objects, requests.sizes, requests.arrival_us)
     number, hook = first, HOOKS[0]
     try:
         for item, size, time_us in zip(*(column[first:last].tolist() for column in asked), strict=True):
-            held = int(sizes[item])
+            held = sizes[item]
             hits[number] = held >= 0
             if held >= 0:
                 used += size - held
@@ -198,7 +198,7 @@ def _run_plain(
             while used + incoming > capacity:
                 hook = "victim"
                 victim = _resident(policy.name, own.victim(), sizes, number)
-                used -= int(sizes[victim])
+                used -= sizes[victim]
                 sizes[victim] = -1
                 evictions += 1
             if held < 0 and size <= capacity:
@@ -214,21 +214,22 @@ def _run_plain(
         _failed(policy.name, f"{hook} at request {number}", error)
     finally:
         counts[USED], counts[EVICTIONS], counts[PEAK] = used, evictions, peak
+        state.sizes[:] = sizes
 
 
-def _resident(name: str, answer: Any, sizes: npt.NDArray[np.int64], number: int) -> int:
+def _resident(name: str, answer: Any, sizes: list[int], number: int) -> int:
     """The victim as an int. Raises UsageError unless it is a resident object."""
     try:
         victim = operator.index(answer)
     except TypeError:
         victim = -1
     if isinstance(answer, bool) or not 0 <= victim < len(sizes) or sizes[victim] < 0:
-        _wrong_victim(name, repr(answer)[:80], sizes, number)
+        _wrong_victim(name, repr(answer)[:80], np.array(sizes), number)
     return victim
 
 
 def _wrong_victim(name: str, answer: str, sizes: npt.NDArray[np.int64], number: int) -> NoReturn:
-    residents = np.flatnonzero(np.asarray(sizes) >= 0)
+    residents = np.flatnonzero(sizes >= 0)
     shown = ", ".join(map(str, residents[:5])) + (", …" if len(residents) > 5 else "")
     raise UsageError(
         f"{name}: victim() answered {answer} at request {number}, which is no resident object (resident: "
