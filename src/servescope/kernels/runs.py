@@ -280,9 +280,9 @@ def _buffer(
 ) -> tuple[int, int]:
     """Append values from `row` on until the buffer is full: values held, row reached."""
     while row < len(keys) and filled < len(pending):
-        if keys[row] >= 0 and bins[row] >= 0:
-            pending[filled] = np.uint64(np.int64(keys[row]) << BIN_BITS | bins[row])
-            filled += 1
+        # no branch: what does not count is overwritten by the next value
+        pending[filled] = np.uint64(np.int64(keys[row]) << BIN_BITS | bins[row])
+        filled += (keys[row] >= 0) & (bins[row] >= 0)
         row += 1
     return filled, row
 

@@ -31,10 +31,10 @@ def _buffer(
 ) -> tuple[int, int]:
     """Append values from `row` on until the buffer is full: values held, row reached."""
     while row < len(keys) and filled < len(pending):
-        if keys[row] >= 0 and first[row] > 0 and second[row] > 0:
-            bins = np.int64(first[row]) << BIN_BITS | np.int64(second[row])
-            pending[filled] = np.uint64(np.int64(keys[row]) << (2 * BIN_BITS) | bins)
-            filled += 1
+        # no branch: what does not count is overwritten by the next value
+        bins = np.int64(first[row]) << BIN_BITS | np.int64(second[row])
+        pending[filled] = np.uint64(np.int64(keys[row]) << (2 * BIN_BITS) | bins)
+        filled += (keys[row] >= 0) & (first[row] > 0) & (second[row] > 0)
         row += 1
     return filled, row
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ Piece = tuple[npt.NDArray[np.int32], Ints]
 MINUTE_US = 60_000_000
 SECOND_US = 1_000_000
 AXIS_BINS = 10  # of a log bin of 100 a decade: the axes of load and length have 10 bins a decade
+LOADS = -1  # of the scratch
 BUSY = 200  # requests of a user's hour whose spread over instances is kept
 # a key of a load cell: place (12 bits), metric (1), load (9), tokens (9), latency (12)
 LOAD_METRICS = ("ttft", "decode")
@@ -46,18 +47,18 @@ def axis_bin(tokens: int) -> int:
 
 @kernel
 def periods_of(
-    rows: Rows, column: int, codes: int, places: int, period_us: int, both: bool
+    rows: Rows, column: int, where: npt.NDArray[np.int32], codes: int, period_us: int, both: bool
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Requests and tokens by period, model and instance or user, in order of appearance.
 
     rows       whole periods in time order; those with a negative code are left out
     column     INSTANCE or USER; codes: how many there are
+    where      int32[places * codes], modified; it may hold anything of an earlier call
     period_us  length of a period
     both       the tokens are input + output where both are known, else the known input
     returns    int32[cells, 4]: period, place, code, requests; int64[cells, 2]: tokens, cached tokens;
                int64[rows]: cell of each row, or -1
     """
-    where = np.zeros(places * codes, np.int32)
     cells, sums = np.zeros((len(rows), 4), np.int32), np.zeros((len(rows), 2), np.int64)
     cell_of = np.full(len(rows), -1, np.int64)
     used = 0
@@ -67,11 +68,12 @@ def periods_of(
             continue
         key = row[PLACE] * codes + row[column]
         period = row[CLOCK] // period_us
-        at = int(where[key]) - 1
-        if at < 0 or cells[at, 0] != period:
+        at = int(where[key])
+        # a place that an earlier call wrote lies beyond the cells, or holds one of another key
+        if at >= used or cells[at, 0] != period or cells[at, 1] != row[PLACE] or cells[at, 2] != row[column]:
             at = used
             used += 1
-            where[key] = used
+            where[key] = at
             cells[at, 0], cells[at, 1], cells[at, 2] = period, row[PLACE], row[column]
         cell_of[i] = at
         cells[at, 3] += 1
@@ -178,6 +180,8 @@ class Counts:
     hours                     the same by user and hour
     loads                     latencies by load, packed keys
     busiest                   (place, user) -> earliest hour with most requests, at least BUSY
+    scratch                   column -> room that `periods_of` and `_loads` need: as large as the codes,
+                              so it is not made anew for every few hours
     """
 
     instances: int
@@ -187,13 +191,14 @@ class Counts:
     hours: list[Piece] = field(default_factory=list)
     loads: Cells = field(default_factory=Cells)
     busiest: dict[tuple[int, int], Spread] = field(default_factory=dict)
+    scratch: dict[int, npt.NDArray[Any]] = field(default_factory=dict)
 
     def add(self, rows: Rows) -> None:
         """Count rows of whole hours, later than all before."""
-        cells, sums, _ = periods_of(rows, INSTANCE, self.instances, self.places, MINUTE_US, True)
+        cells, sums, _ = self._periods(rows, INSTANCE, self.instances, MINUTE_US, True)
         self.minutes.append((cells, sums))
         self._add_loads(rows)
-        cells, sums, cell_of = periods_of(rows, USER, self.users, self.places, HOUR_US, False)
+        cells, sums, cell_of = self._periods(rows, USER, self.users, HOUR_US, False)
         self.hours.append((cells, sums))
         spread = spread_of(rows, cell_of, cells, self.instances)
         spread = spread[np.argsort(spread[:, 0], kind="stable")]
@@ -206,11 +211,24 @@ class Counts:
             )
             self._offer((place, user), found)
 
+    def _periods(
+        self, rows: Rows, column: int, codes: int, period_us: int, both: bool
+    ) -> tuple[npt.NDArray[np.int32], Ints, Ints]:
+        if column not in self.scratch:
+            self.scratch[column] = np.zeros(self.places * codes, np.int32)
+        return periods_of(rows, column, self.scratch[column], codes, period_us, both)
+
     def _add_loads(self, rows: Rows) -> None:
-        sums = np.zeros(self.places * self.instances, np.int64)
+        if LOADS not in self.scratch:
+            self.scratch[LOADS] = np.zeros(self.places * self.instances, np.int64)
+        sums = self.scratch[LOADS]
         row = 0
         while (row := _loads(self.loads.store, rows, row, sums, self.instances)) < len(rows):
             self.loads.grow()
+
+    def __getstate__(self) -> dict[str, object]:
+        """What is stored: all but the scratch."""
+        return self.__dict__ | {"scratch": {}}
 
     def _offer(self, key: tuple[int, int], spread: Spread) -> None:
         if key not in self.busiest or spread.requests > self.busiest[key].requests:

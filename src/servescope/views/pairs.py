@@ -38,10 +38,11 @@ def _drawn(lines: Ints, user: npt.NDArray[np.int32], model: npt.NDArray[np.int32
 
     lines  int64[models + 1]: highlight of a model or -1, then the number of highlights
     """
-    keys = np.full(len(user), -1, np.int32)
+    keys = np.empty(len(user), np.int32)
     for i in range(len(user)):
-        if user[i] >= 0 and model[i] >= 0 and lines[model[i]] >= 0:
-            keys[i] = user[i] * lines[-1] + lines[model[i]]
+        line = lines[max(model[i], 0)]
+        drawn = (user[i] >= 0) & (model[i] >= 0) & (line >= 0)
+        keys[i] = user[i] * lines[-1] + line if drawn else -1
     return keys
 
 
