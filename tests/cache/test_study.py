@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from servescope.cache import reproduce as reproducing
+from servescope.cache import study as studying
 from servescope.cache.options import CacheOptions
 from servescope.cache.reproduce import CELLS, reproduced, workload_models
 from servescope.cache.result import result_tables
@@ -68,6 +69,15 @@ def test_the_preset_fills_in_what_is_left_out() -> None:
     own = CacheOptions(preset="chutes", policies=("lru",), credit="prefix", capacities=("5%",))
     kept, _, _ = settled(chutes_trace(MINIMAX), own)
     assert (kept.policies, kept.credit, kept.capacities) == (("lru",), "prefix", ("5%",))
+
+
+def test_without_lightgbm_the_preset_leaves_lrb_out_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(studying, "find_spec", lambda name: None)
+    options, _, notes = settled(chutes_trace(MINIMAX), CacheOptions(preset="chutes"))
+    assert len(options.policies) == 8 and "lrb" not in options.policies
+    assert any(note.startswith("lrb is left out") for note in notes)
+    options, _, notes = settled(chutes_trace(MINIMAX), CacheOptions(preset="chutes", policies=("lrb",)))
+    assert options.policies == ("lrb",) and not any("lrb" in note for note in notes)
 
 
 def test_an_empty_window_is_opened_and_said() -> None:

@@ -9,6 +9,7 @@ import csv
 import difflib
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 DATA = Path(__file__).resolve().parents[1] / "data" / "chutes"
 DAY_US = 86_400_000_000
 SHOWN_MODELS = 12
+LEARNED = "lrb"
 
 
 @dataclass(frozen=True)
@@ -112,16 +114,18 @@ def settled(trace: Trace, options: CacheOptions) -> tuple[CacheOptions, list[Ses
         known_models(trace, models)
         return options, [replace(own, model=model) for model in models or (None,)], []
     study = study_named(options.preset)
+    usual, lacking = _usual(study)
     filled = replace(
         options,
-        policies=options.policies or tuple(study.policies.values()),
+        policies=options.policies or usual,
         capacities=options.capacities or study.shares,
         credit=options.credit or study.credit,
     )
     if models:
         known_models(trace, models)
-        return filled, [replace(own, model=model) for model in models], []
+        return filled, [replace(own, model=model) for model in models], [] if options.policies else lacking
     found, notes = study_models(trace, study)
+    notes += [] if options.policies else lacking
     rows = []
     for workload, model in found:
         window = own.window_days or workload.window_days
@@ -135,6 +139,15 @@ def settled(trace: Trace, options: CacheOptions) -> tuple[CacheOptions, list[Ses
         else:
             rows.append(replace(own, model=model, window_days=window))
     return filled, rows, notes
+
+
+def _usual(study: Study) -> tuple[tuple[str, ...], list[str]]:
+    """The study's policies that can run here, and a note on one that cannot."""
+    names = tuple(study.policies.values())
+    if LEARNED not in names or find_spec("lightgbm") is not None:
+        return names, []
+    note = f'{LEARNED} is left out: it learns with LightGBM, in the extra of pip install "servescope[lrb]"'
+    return tuple(name for name in names if name != LEARNED), [note]
 
 
 def study_models(trace: Trace, study: Study) -> tuple[list[tuple[StudyWorkload, str]], list[str]]:
