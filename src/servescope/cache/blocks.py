@@ -179,7 +179,7 @@ def prepare(choice: Choice) -> None:
     one, none = np.zeros(1, np.int32), np.zeros(1, np.int64)
     prompts = Prompts(
         np.array([0, 1]), one, one - 1, one + 1, one + 1, none, none, one.copy(), 1, 1, one.copy(),
-        one.copy(), np.zeros(2, np.int64), one[:0],
+        one.copy(), np.zeros(2, np.int64), one[:0], np.zeros((0, 2)),
     )  # fmt: skip
     state = module.new(prompts, 1, 0, **{**FIXED.get(choice.name, {}), **dict(choice.parameters)})
     module.run(state, prompts, np.zeros(1, np.int32), 0, 1)

@@ -54,6 +54,7 @@ class Prompts(NamedTuple):
     outputs       int32[n], tokens of the answers, 0 where they are not known
     answer_offsets, answer_nodes
                   int64[n + 1] and int32[…], blocks that an answer leaves behind; none until they are set
+    rates         float64[categories, 2], reuse rate (1/s) and probability where they are given, else no row
     """
 
     offsets: Ints
@@ -70,6 +71,7 @@ class Prompts(NamedTuple):
     outputs: npt.NDArray[np.int32]
     answer_offsets: Ints
     answer_nodes: npt.NDArray[np.int32]
+    rates: npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -188,6 +190,7 @@ class _Gathered:
             np.maximum(columns.get("output_tokens", np.zeros(len(lengths))), 0).astype(np.int32),
             np.zeros(len(lengths) + 1, np.int64),
             np.zeros(0, np.int32),
+            np.zeros((0, 2)),
         )
         return PromptTrace(prompts, requests, columns, self.without_list, self.other_rows)
 

@@ -91,6 +91,7 @@ def new(
 ) -> State:
     """An empty cache; until rates are fitted all categories are alike, which is LRU. `seed` is not used.
 
+    Where `prompts.rates` gives rates and probabilities, these hold throughout and nothing is fitted.
     Raises UsageError for a life that is not positive, a share outside [0, 1], or a negative window.
     """
     if not (life_s > 0 and 0 <= fit_share <= 1 and window_s >= 0):
@@ -115,9 +116,20 @@ def new(
         scores,
         np.array([life_s, strict, window_s, window_s]),
     )
-    if ahead:
+    if len(prompts.rates):
+        state.scores[:] = _scores(prompts.rates, life_s)
+        state.tallies[2], state.settings[2] = -1, 0.0
+    elif ahead:
         _fit_ahead(state, prompts, int(state.tallies[2]))
     return state
+
+
+def _scores(rates: Floats, life_s: float) -> Floats:
+    """Scores of given rates (1/s) and probabilities, float64[categories, 2]; without either a score is 0."""
+    rate, p = rates[:, 0], rates[:, 1]
+    with np.errstate(divide="ignore"):
+        at_once = np.log(p) + np.log(-np.expm1(-rate * life_s))
+    return np.stack([at_once, np.where(np.isneginf(at_once), 0.0, rate)], axis=1)
 
 
 def details(state: State) -> dict[str, float]:
