@@ -86,6 +86,10 @@ def test_the_distance_needs_the_bound() -> None:
     assert "needs lru, bound" in reasons["bound_distance"]
     marks, lines = data_of(saved(cache=cells()), "bound_distance")
     assert {row["series"] for row in lines} == {"lru", "fifo", "arc"} and [m["y"] for m in marks] == [0, 1]
+    deep = [{**row, "distance_to_bound": -3.0} if row["policy"] == "arc" else row for row in cells()]
+    drawn = {item.name: item.drawing for item in draw_all(saved(cache=deep))[0]}
+    assert drawn["bound_distance"].remark.startswith("Cut off below -100.0%")
+    assert "lowest arc with -300.0%" in drawn["bound_distance"].says
 
 
 def test_every_workload_has_its_figures() -> None:

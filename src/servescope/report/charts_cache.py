@@ -34,6 +34,7 @@ LRU, BOUND = "lru", "bound"
 TALL = HEIGHT + 60  # of a figure with many lines
 MOST_MODELS = 4
 CURVE_POINTS = 500
+LOWEST = -1.0  # of the distance to the bound, in its figure
 SECTION = "Hit ratio by capacity"
 CELLS_LIMIT = (
     "One cache for all requests, each finished before the next: no instances, no queueing, nothing in "
@@ -230,12 +231,16 @@ def distances(saved: Saved, *, model: str, best: str = BOUND) -> Drawing:
         for row in rows
         if row["policy"] in names
     ]
+    deep = min(row["y"] for row in lines) < LOWEST
+    scale = alt.Scale(domain=[LOWEST, 1.0]) if deep else alt.Scale()
+    if deep:
+        remark = f"Cut off below {percent(LOWEST)}; the table has the rest. {remark}".strip()
     drawn = (
         chart(lines)
-        .mark_line(point={"size": 22})
+        .mark_line(point={"size": 22}, clip=True)
         .encode(
             x=capacity_x(rows, title),
-            y=alt.Y("y:Q", title=f"share of the way from LRU to {best}").axis(format=".0%"),
+            y=alt.Y("y:Q", title=f"share of the way from LRU to {best}", scale=scale).axis(format=".0%"),
             color=colour(names),
             tooltip=[
                 "series:N",

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 def cache_lines(saved: Saved) -> list[tuple[str, str]]:
     """Label and text of each line."""
     lines = []
-    for model in models(saved):
-        of = "" if model == ALL else f" ({model})"
+    names = models(saved)
+    for model in names:
+        of = "" if model == ALL or len(names) == 1 else f" ({model})"
         rows = saved.rows("cache", model=model)
         about = saved.row("workload", model=model)
         if about:
