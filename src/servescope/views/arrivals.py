@@ -216,6 +216,8 @@ class Arrivals:
             return None
         base = _base(us, self.kept)
         line = self.windows[base]
-        own = line.held.sum(axis=1) if scope == 0 else line.held[:, scope - 1]
-        counts = np.concatenate([np.zeros((line.first, 3), np.int64), own])
+        alone = line.held.shape[1] == 1  # no types: nothing to add up, nothing to copy
+        counts = line.held.sum(axis=1) if scope == 0 and not alone else line.held[:, max(scope - 1, 0)]
+        if line.first:
+            counts = np.concatenate([np.zeros((line.first, 3), np.int64), counts])
         return counts if us == base else np.add.reduceat(counts, np.arange(0, len(counts), us // base))
