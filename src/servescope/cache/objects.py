@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from servescope import schema
 from servescope.cache.clusters import Clusters, clusters_of
+from servescope.cache.narrow import narrowed, window_us
 from servescope.cache.requests import Requests, requests_of
 from servescope.cache.simulate import replay
 from servescope.cache.warmup import warm_requests
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
     from servescope.cache.choice import Choice
     from servescope.cache.simulate import Counted, Tell
     from servescope.sessions.links import Links
-    from servescope.trace import Trace
+    from servescope.trace import Category, Trace
 
     Ints = npt.NDArray[np.int64]
 
 ALL = "*"
 # why a request is no access, in the order in which the conditions are put to it
-RULES = ("other_model", "outside_window", "no_session", "no_input_tokens", "no_prompt")
+RULES = ("outside_window", "other_model", "no_session", "no_input_tokens", "no_prompt")
 LEFT_OUT = {
     "other_model": "of other models",
     "outside_window": "outside the window",
@@ -42,7 +43,6 @@ LEFT_OUT = {
     "no_input_tokens": "whose input tokens are unknown",
     "no_prompt": "without input tokens",
 }
-DAY_US = 86_400_000_000
 
 
 class Accesses(NamedTuple):
@@ -148,8 +148,11 @@ def object_workload(
 
     Raises UsageError where sessions cannot be found, DataError where no request is left.
     """
-    links = session_links(trace, options, **running)
-    found = accesses(trace, links, options)
+    trace, rest, left_out = narrowed(trace, options)
+    links = session_links(trace, rest, **running)
+    found = accesses(trace, links, rest)
+    for why, count in left_out.items():
+        found.left_out[why] += count
     if not len(found.rows):
         raise DataError(
             f"no request of the trace can be replayed: {told(found.left_out)}. "
@@ -180,8 +183,10 @@ def accesses(trace: Trace, links: Links, options: SessionOptions) -> Accesses:
     counts = dict.fromkeys(RULES, 0)
     kinds = {"rows": np.int64, "input_tokens": np.int64, "arrival_us": np.int64, "user": np.int32}
     pieces: dict[str, list[Any]] = {name: [np.zeros(0, kind)] for name, kind in kinds.items()}
-    for batch in trace.batches(wanted):
-        why = _why_not(batch, trace, links.session[batch.start : batch.start + batch.rows], options)
+    for batch, known in trace.once(wanted):
+        why = _why_not(
+            batch, trace, known.get("model"), links.session[batch.start : batch.start + batch.rows], options
+        )
         for place, rule in enumerate(RULES):
             counts[rule] += int((why == place).sum())
         keep = np.flatnonzero(why < 0)
@@ -196,18 +201,21 @@ def accesses(trace: Trace, links: Links, options: SessionOptions) -> Accesses:
     return Accesses(rows, sizes, arrival_us, users, objects, links.prefix_tokens[rows], counts)
 
 
-def _why_not(batch: Any, trace: Trace, session: Ints, options: SessionOptions) -> npt.NDArray[np.int8]:
+def _why_not(
+    batch: Any, trace: Trace, models: Category | None, session: Ints, options: SessionOptions
+) -> npt.NDArray[np.int8]:
     """int8[rows]: place in `RULES` of the first condition that a row fails, -1 for none."""
     tokens = batch["input_tokens"]
     outside = np.zeros(batch.rows, np.bool_)
     other = outside
-    if options.model is not None and trace.has("model"):
-        other = batch["model"] != trace.codes("model").get(options.model, -2)
+    if options.model is not None and models is not None:
+        code = int(models.find([options.model])[0])
+        other = batch["model"] != code if code >= 0 else ~other
     if options.window_days is not None:
-        low, high = (round(day * DAY_US) - trace.meta.origin.clock_us for day in options.window_days)
+        low, high = window_us(trace, options.window_days)
         outside = (batch["arrival_us"] < low) | (batch["arrival_us"] >= high)
     unknown = tokens == schema.NULL_INT32
-    fails = (other, outside, session < 0, unknown, tokens < 1)
+    fails = (outside, other, session < 0, unknown, tokens < 1)
     return np.select(fails, range(len(fails)), -1).astype(np.int8)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from servescope.cache.narrow import in_window, window_us
 from servescope.errors import UsageError, unknown_name
 from servescope.views.presets import CUT, MINIMAX, V3_2, Model, text_of
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from servescope.trace import Trace
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "chutes"
-DAY_US = 86_400_000_000
 SHOWN_MODELS = 12
 LEARNED = "lrb"
 
@@ -190,10 +190,11 @@ def _models_there(trace: Trace) -> str:
 
 
 def _has_requests(trace: Trace, model: str, window_days: tuple[float, float]) -> bool:
-    code = trace.codes("model")[model]
-    low, high = (round(day * DAY_US) - trace.meta.origin.clock_us for day in window_days)
-    for batch in trace.batches(["arrival_us", "model"]):
+    low, high = window_us(trace, window_days)
+    near = in_window(trace, window_days)
+    for batch, known in near.once(["arrival_us", "model"]):
+        code = int(known["model"].find([model])[0])
         start = np.asarray(batch["arrival_us"], np.int64)
-        if ((batch["model"] == code) & (start >= low) & (start < high)).any():
+        if code >= 0 and ((batch["model"] == code) & (start >= low) & (start < high)).any():
             return True
     return False
