@@ -240,8 +240,10 @@ def report(trace: TraceLike, *, out: PathLike, figures: bool = True, **options: 
 
     out      folder that gets report.html, report.json, tables/ and figures/
     figures  whether to draw figures/*.svg and *.pdf beside the page
-    options  threads, windows_s, highlights, lb_models, preset, compare, …, progress as in `views`
+    options  threads, windows_s, highlights, lb_models, preset, compare, …, progress as in `views`;
+             kv_model: of the catalogue, for the sizes of caches in GiB
     """
+    from servescope.cache.in_report import report_options, report_tables
     from servescope.report.page import write_page
     from servescope.report.study.compare import compared_tables
     from servescope.sessions.find import with_rebuilt
@@ -254,15 +256,17 @@ def report(trace: TraceLike, *, out: PathLike, figures: bool = True, **options: 
     whole = trace_of(trace)
     compare = options.get("compare")
     compared_tables((), compare)  # an unknown name is refused before the scan
+    caches = report_options(options.pop("kv_model", None))
     options, named, said = settled(whole, options)
     with atomic(out) as part:
         options = {**options, "rows": part if options.get("rows") else None}
         tables, notes, _ = view_tables(whole, (), options)
         sessions, session_notes = stated_sessions(whole)
         tables, rebuilt_notes = with_rebuilt([*tables, *sessions], whole, Running(options.get("threads")))
-        tables += compared_tables(tables, compare)
-        notes += [*session_notes, *rebuilt_notes]
-        result = result_of("report", whole, tables, notes=[*said, *notes], **named)
+        cached, cache_notes = report_tables(whole, tables, caches, threads=options.get("threads"))
+        tables += [*cached, *compared_tables(tables, compare)]
+        notes = [*said, *notes, *session_notes, *rebuilt_notes, *cache_notes]
+        result = result_of("report", whole, tables, notes=notes, kv_model=caches.kv_model, **named)
         write_page(result.tables, document_of(result, whole), part, figures=figures)
     write_rejects(whole.rejects, out)
     return result

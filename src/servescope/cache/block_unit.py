@@ -16,8 +16,10 @@ from servescope.cache.block_sample import sampled_curve
 from servescope.cache.block_tables import block_tables
 from servescope.cache.blocks import ALL, BlockWorkload, block_workload, prepare
 from servescope.cache.capacity import parse_capacities, resolve
+from servescope.cache.findings import findings
 from servescope.cache.policies import BLOCK_POLICIES
 from servescope.cache.tiers import tiers_table
+from servescope.cache.trust import trust_of_blocks
 from servescope.cache.units import Unit
 
 if TYPE_CHECKING:
@@ -87,11 +89,17 @@ def beside(
     sizes: Sequence[Sequence[Size]],
     options: CacheOptions,
 ) -> tuple[list[Table], list[str]]:
-    """Tables reuse_advice, active_kv where requests state their ends, tiers where host sizes are given."""
+    """Where reuse lies; what running requests hold; logged hits; tiers where host sizes are given."""
     tables: list[Table] = []
     notes: list[str] = []
     for one, devices in zip(workloads, sizes, strict=True):
-        tables.append(_of_model(reuse_advice(one.found, one.types), one.name))
+        found, said = findings(one.found, one.categories, one.types)
+        tables += [_of_model(table, one.name) for table in (reuse_advice(one.found, one.types), *found)]
+        notes += said
+        beside_log = trust_of_blocks(trace, one, devices[0] if len(devices) == 1 else None)
+        if beside_log is not None:
+            tables.append(_of_model(beside_log.table, one.name))
+            notes += beside_log.notes
         code = None if one.name == ALL else trace.codes("model")[one.name]
         active, said = active_kv(trace, code=code)
         tables += [_of_model(table, one.name) for table in active]
@@ -120,8 +128,12 @@ def sampled(trace: Trace, options: CacheOptions, progress: Progress | None) -> t
     """LRU's curve from a part of the prefix tree; nothing else is run."""
     ignored = [name for name in ("policies", "capacities", "models") if getattr(options, name)]
     notes = [f"--sample gives LRU's curve alone: {', '.join(ignored)} are not used"] if ignored else []
-    tables, said = sampled_curve(trace, options.sample or 1.0, seed=options.seed, progress=progress)
-    return tables, [*notes, *said]
+    (made, *about), said = sampled_curve(trace, options.sample or 1.0, seed=options.seed, progress=progress)
+    token_bytes, of_bytes = options.token_bytes()
+    if token_bytes is not None:
+        sizes = [round(tokens * token_bytes) for tokens in made.data["capacity_tokens"].to_pylist()]
+        made = replace(made, data=made.data.append_column("capacity_bytes", pa.array(sizes, pa.int64())))
+    return [made, *about], [*notes, *said, *of_bytes]
 
 
 def joined(tables: Sequence[Table]) -> list[Table]:

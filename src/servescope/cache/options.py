@@ -41,7 +41,7 @@ class CacheOptions:
     warmup           part of the requests that only fills the cache, 0 to below 1
     ttl_s            seconds after which the policy ttl lets go; None: its own default
     seed             of policies that draw, and of the resampling
-    resamples        draws behind an interval
+    resamples        draws behind an interval; 0: no table of differences
     curve            whether to add LRU's whole curve
     preset           a study whose choices stand for those left out
     models           sweep each of these models apart; empty: all requests through one cache

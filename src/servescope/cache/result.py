@@ -69,7 +69,7 @@ def result_tables(
         notes += [*said, *more]
     sweeps = _run(unit, workloads, sizes, choices, options, progress=progress, **running)
     tables = [cache_table(sweeps), *unit.tables(sweeps)]
-    if len(choices) > 1:
+    if len(choices) > 1 and options.resamples:
         tables.append(differences_table(sweeps, seed=options.seed, resamples=options.resamples))
     if options.curve or unit.name == "block":  # one pass, and what the page draws its knee from
         made_curve, said = unit.curve(workloads, sizes)

@@ -47,6 +47,10 @@ Compare = Annotated[
     str | None,
     typer.Option(metavar="STUDY", help="Set a study's published numbers (chutes) beside those found."),
 ]
+KvModel = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Model whose caches are sized in GiB; `servescope kv` lists them."),
+]
 NoFigures = Annotated[bool, typer.Option("--no-figures", help="Leave out the SVG and PDF files.")]
 
 
@@ -71,6 +75,7 @@ def report(
     rows: Rows = False,
     preset: Preset = None,
     compare: Compare = None,
+    kv_model: KvModel = None,
     no_figures: NoFigures = False,
     reading: Reading,
     json: Json = False,
@@ -97,6 +102,7 @@ def report(
                 rows=rows,
                 preset=preset,
                 compare=compare,
+                kv_model=kv_model,
                 progress=bar("scanning"),
                 **_choices(window_s, highlight, lb_model, lb_window),
             )

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from servescope.report import (
+    charts_block_sample,
     charts_blocks,
     charts_cache,
     charts_lengths,
@@ -272,11 +273,19 @@ def _absent(saved: Saved, table: str) -> str:
 
 def draw_all(saved: Saved) -> tuple[list[Drawn], list[Skipped]]:
     """Draw every figure of the report that the tables allow; the others are listed with the reason."""
-    if saved.has("cache"):
-        own = charts_blocks if saved.has("block_workload") else charts_cache
-        return draw_figures(own.figures(saved), saved)
+    caches = _caches(saved)
+    if caches and saved.document.get("command") != "report":
+        return draw_figures(caches, saved)
     rebuilt = charts_rebuilt.FIGURES if saved.has("rebuilt_summary") else {}
-    return draw_figures({**FIGURES, **rebuilt}, saved)
+    return draw_figures({**FIGURES, **rebuilt, **caches}, saved)
+
+
+def _caches(saved: Saved) -> dict[str, Figure]:
+    """Figures of a sweep of caches, or of a sample in its place; none where the result has neither."""
+    if saved.has("cache"):
+        blocks = saved.has("block_workload")
+        return charts_blocks.figures(saved) if blocks else charts_cache.figures(saved)
+    return charts_block_sample.FIGURES if saved.has("curve_sample") else {}
 
 
 def draw_figures(figures: dict[str, Figure], saved: Saved) -> tuple[list[Drawn], list[Skipped]]:

@@ -57,6 +57,15 @@ def where(model: str, of: str) -> dict[str, Figure]:
             ("top_prefixes",),
             partial(top_prefixes, model=model),
         ),
+        "logged_beside": Figure(
+            f"Predicted beside logged hits{of}",
+            WHERE,
+            "Cached tokens / input tokens by hour of the trace, as the source logged them and as predicted: "
+            "whole blocks only, never the last token of a prompt.",
+            "One cache for all requests; where the two are more than 5 points apart, advice is withheld.",
+            ("trust",),
+            partial(logged_beside, model=model),
+        ),
         "active_kv": Figure(
             f"KV cache of running requests{of}",
             WHERE,
@@ -204,3 +213,35 @@ def active(saved: Saved, *, model: str) -> Drawing:
     most = max(row["active_tokens_max"] for row in rows)
     remark = f"One window in {step:,} is drawn." if step > 1 else ""
     return Drawing(drawn, f"Running requests hold up to {number(most)} tokens.", remark)
+
+
+def logged_beside(saved: Saved, *, model: str) -> Drawing:
+    """Predicted and logged token hit ratios by hour of the trace."""
+    rows = saved.rows("trust", model=model, dimension="hour")
+    if not rows:
+        raise NotDrawn("no request states its cached tokens")
+    judged = rows[-1]["prediction"]
+    rows = sorted((row for row in rows if row["prediction"] == judged), key=lambda row: int(row["value"]))
+    first = int(rows[0]["value"])
+    found = [
+        {"x": int(row["value"]) - first, "y": row[column], "series": series}
+        for row in rows
+        for column, series in (("predicted_ratio", "predicted"), ("logged_ratio", "logged"))
+        if row[column] is not None
+    ]
+    drawn = (
+        chart(found)
+        .mark_line(point={"size": 22})
+        .encode(
+            x=alt.X("x:Q", title="hours since the first request").axis(tickMinStep=1, format="d"),
+            y=alt.Y("y:Q", title="cached / input tokens").axis(format="%"),
+            color=colour(["predicted", "logged"]),
+            tooltip=["series:N", alt.Tooltip("x:Q", title="hour"), alt.Tooltip("y:Q", format=".2%")],
+        )
+    )
+    whole = saved.row("trust", model=model, dimension="all", prediction=judged)
+    says = (
+        f"Over the trace {percent(whole['predicted_ratio'])} are predicted and "
+        f"{percent(whole['logged_ratio'])} logged."
+    )
+    return Drawing(drawn, says, f"Prediction: {judged}.")

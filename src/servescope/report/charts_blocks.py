@@ -7,6 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
+import numpy as np
+import pyarrow.compute as pc
 
 from servescope.report.charts_block_reuse import where
 from servescope.report.charts_cache import (
@@ -118,7 +120,7 @@ def curve_points(saved: Saved, model: str) -> tuple[list[tuple[float, float]], s
     """LRU's curve as (capacity on the axis, block hit ratio), thinned, and the title of the axis."""
     rows = saved.rows("cache", model=model)
     total = rows[0]["block_references"] if rows else 0
-    curve = [row for row in saved.rows("curve", model=model) if row["capacity_blocks"]]
+    curve = _thinned(saved, model)
     if not total or not curve:
         raise NotDrawn("no block was counted")
     column, unit, title = capacity_axis(rows)
@@ -126,9 +128,24 @@ def curve_points(saved: Saved, model: str) -> tuple[list[tuple[float, float]], s
     if column == "capacity_bytes":
         known = next((row for row in rows if row["capacity_tokens"]), None)
         token = 1.0 if known is None else known["capacity_bytes"] / known["capacity_tokens"] / GIB
-    step = max(1, len(curve) // CURVE_POINTS)
-    thinned = [*curve[::step], *([curve[-1]] if (len(curve) - 1) % step else [])]
-    return [(row["capacity_tokens"] * token, row["block_hits"] / total) for row in thinned], title
+    return [(row["capacity_tokens"] * token, row["block_hits"] / total) for row in curve], title
+
+
+def _thinned(saved: Saved, model: str) -> list[Row]:
+    """Rows of table `curve` above capacity 0, even steps apart on a logarithmic axis, and the last one.
+
+    A long trace has millions: they are thinned before they become Python's.
+    """
+    if not saved.has("curve"):
+        return []
+    data = saved.arrow("curve")
+    data = data.filter(pc.and_(pc.equal(data["model"], model), pc.greater(data["capacity_blocks"], 0)))
+    if not data.num_rows:
+        return []
+    sizes = data["capacity_blocks"].to_numpy()
+    wanted = np.geomspace(sizes[0], sizes[-1], CURVE_POINTS)
+    places = np.unique(np.append(np.searchsorted(sizes, wanted, side="right") - 1, len(sizes) - 1))
+    return data.take(places[places >= 0]).to_pylist()  # type: ignore[no-any-return]
 
 
 def hit_curve(saved: Saved, *, model: str) -> Drawing:

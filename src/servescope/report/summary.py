@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from servescope.report.figure import number, percent, time_unit
 from servescope.report.saved import ALL
+from servescope.report.summary_blocks import report_lines, sampled_lines
 from servescope.report.summary_cache import cache_lines
 
 if TYPE_CHECKING:
@@ -29,11 +30,16 @@ class Line(NamedTuple):
 def summarise(saved: Saved) -> list[Line]:
     """The ten lines, always in the same order; a line without its data says what is missing.
 
-    A sweep of caches has lines of its own.
+    Where prefix blocks were replayed, the knee and advice by type follow. A sweep of caches has lines of its
+    own.
     """
-    if saved.has("cache"):
-        return [Line("Rows", _said(rows_line, saved)), *(Line(*line) for line in cache_lines(saved))]
-    return [Line(label, _said(say, saved)) for label, say in LINES]
+    if saved.document.get("command") != "report":
+        if saved.has("cache"):
+            return [Line("Rows", _said(rows_line, saved)), *(Line(*line) for line in cache_lines(saved))]
+        if saved.has("curve_sample"):
+            return [Line("Rows", _said(rows_line, saved)), *(Line(*line) for line in sampled_lines(saved))]
+    ten = [Line(label, _said(say, saved)) for label, say in LINES]
+    return [*ten, *(Line(*line) for line in report_lines(saved))]
 
 
 def _said(say: Callable[[Saved], str], saved: Saved) -> str:

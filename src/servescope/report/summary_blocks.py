@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from servescope.report.charts_block_sample import sampled_points
 from servescope.report.charts_blocks import curve_points, knee
 from servescope.report.figure import NotDrawn, number, percent
+from servescope.report.saved import ALL
 
 if TYPE_CHECKING:
     from servescope.report.saved import Saved
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 MOST_TYPES = 6
-WITHHELD = "advice is withheld"  # how the note begins that says so
+WITHHELD = "advice is withheld"  # in the note that says so, and why
 SENTENCES = {
     "session affinity": (
         "sessions carry {share} of what a cache can find: keep the turns of a session together"
@@ -29,6 +31,32 @@ SENTENCES = {
 def block_lines(saved: Saved, model: str, about: Row) -> list[tuple[str, str]]:
     """Label and text of each line about one workload."""
     return [("Workload", _workload(about)), ("Knee", _knee(saved, model)), *_advice(saved, model)]
+
+
+def report_lines(saved: Saved) -> list[tuple[str, str]]:
+    """The knee and advice of a report's own sweep; none where it has no prefix blocks."""
+    if saved.has("curve_sample"):
+        return sampled_lines(saved)
+    if not saved.row("block_workload", model=ALL):
+        return []
+    return [("Knee", _knee(saved, ALL)), *_advice(saved, ALL)]
+
+
+def sampled_lines(saved: Saved) -> list[tuple[str, str]]:
+    """The knee of a sampled curve."""
+    try:
+        points, title = sampled_points(saved)
+    except NotDrawn as reason:
+        return [("Knee", f"not known: {reason}.")]
+    bend = knee([(point["x"], point["y"]) for point in points])
+    if bend is None:
+        return [("Knee", "LRU's sampled curve has no bend.")]
+    unit, last = title.partition(", ")[2], points[-1]
+    here, end = (
+        f"{percent(y)} of the blocks at {number(x)} {unit}" for x, y in (bend, (last["x"], last["y"]))
+    )
+    error = percent(next(point["high"] - point["y"] for point in points if point["x"] == bend[0]))
+    return [("Knee", f"LRU finds {here} (standard error {error}), {end}, from a sample of the prefix tree.")]
 
 
 def _workload(about: Row) -> str:
@@ -63,9 +91,9 @@ def _knee(saved: Saved, model: str) -> str:
 
 def _advice(saved: Saved, model: str) -> list[tuple[str, str]]:
     """One sentence a type, heaviest first; none where predictions are far from what was logged."""
-    withheld = [note for note in saved.document.get("notes", []) if note.startswith(WITHHELD)]
+    withheld = [note for note in saved.document.get("notes", []) if WITHHELD in note]
     if withheld:
-        return [("Advice", withheld[0])]
+        return [("Advice", f"{withheld[0].rstrip('.')}.")]
     rows = sorted(saved.rows("reuse_advice", model=model), key=lambda row: -row["block_references"])
     typed = [row for row in rows if row["request_type"] != "*"] or rows
     return [(_label(row), _sentence(row)) for row in typed[:MOST_TYPES]]
