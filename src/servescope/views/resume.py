@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -56,11 +57,17 @@ class Merged:
     asked: dict[str, set[str]] = field(default_factory=dict)
 
 
+@cache
+def _kernels() -> str:
+    """A name for the kernels' sources, as they were when this process first asked: it runs those."""
+    return sources_hash()
+
+
 def _identity(trace: Trace, options: ViewOptions) -> dict[str, Any]:
     """What must be equal for a state to be of any use."""
     meta = trace.meta
     return {
-        "release": f"{VERSION} {sources_hash()}",  # named by the kernels' sources
+        "release": f"{VERSION} {_kernels()}",
         "format": meta.format,
         "columns": list(meta.columns),
         "origin": msgspec.to_builtins(meta.origin),
