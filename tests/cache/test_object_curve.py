@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from servescope.cache.object_curve import FIRST_ACCESS, lru_curve, needs, shrinking_accesses
 from servescope.cache.policies import lru
 from servescope.cache.requests import Requests, requests_of
+from servescope.cache.shrinking_needs import peak_needs
 
 
 def made(objects: list[int], sizes: list[int]) -> Requests:
@@ -39,7 +40,14 @@ def growing(draw: st.DrawFn) -> Requests:
     return made(objects, sizes)
 
 
-@given(growing(), st.integers(0, 20))
+@st.composite
+def changing(draw: st.DrawFn) -> Requests:
+    """Objects of any size at any access."""
+    objects = draw(st.lists(st.integers(0, 7), min_size=1, max_size=60))
+    return made(objects, [draw(st.integers(1, 9)) for _ in objects])
+
+
+@given(st.one_of(growing(), changing()), st.integers(0, 20))
 def test_every_capacity_from_the_largest_object_on(requests: Requests, first: int) -> None:
     first = min(first, len(requests.objects))
     credits = np.arange(1, len(requests.objects) + 1)
@@ -59,17 +67,20 @@ def test_growing_objects_do_not_shrink(requests: Requests) -> None:
     assert shrinking_accesses(requests) == 0
 
 
-def test_a_shrinking_object_is_counted_and_may_put_the_curve_too_high() -> None:
-    # at capacity 10 object 1 pushes 0 out before it shrinks; its need, 3 + 4, would fit
+def test_a_shrinking_object_needs_the_largest_sum_of_the_time() -> None:
+    # at capacity 10 object 1 pushes 0 out before it shrinks; the sum at the end, 3 + 4, would fit
     requests = made([0, 1, 1, 0], [3, 8, 4, 3])
     assert shrinking_accesses(requests) == 1
     assert replayed(requests, 10).tolist() == [0, 0, 1, 0]
-    assert needs(requests.objects, requests.sizes, requests.known).tolist() == [
-        FIRST_ACCESS,
-        FIRST_ACCESS,
-        8,
-        7,
-    ]
+    given_as = (requests.objects, requests.sizes, requests.known)
+    assert needs(*given_as).tolist() == [FIRST_ACCESS, FIRST_ACCESS, 8, 7]
+    assert peak_needs(*given_as).tolist() == [FIRST_ACCESS, FIRST_ACCESS, 8, 11]
+
+
+@given(growing())
+def test_the_two_ways_agree_where_nothing_shrinks(requests: Requests) -> None:
+    given_as = (requests.objects, requests.sizes, requests.known)
+    assert needs(*given_as).tolist() == peak_needs(*given_as).tolist()
 
 
 def test_below_the_largest_object_a_replay_decides() -> None:

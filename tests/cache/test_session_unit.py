@@ -32,13 +32,14 @@ def test_the_curve_gives_every_replay_of_lru() -> None:
         assert (here["request_hits"], here["hit_tokens"]) == (row["request_hits"], row["hit_tokens"])
 
 
-def test_where_sessions_shrink_the_curve_is_replays_and_says_so() -> None:
-    trace = build({"arrival_us": [0, 1, 2, 3], "session_id": [0, 1, 0, 1], "input_tokens": [5, 9, 4, 9]})
-    found, notes = swept(trace)
-    assert {row["method"] for row in found["curve"]} == {"replay"}
-    assert [row["capacity_tokens"] for row in found["curve"]] == [0, 2, 7, 28]
+def test_sessions_that_shrink_are_on_the_curve_too() -> None:
+    columns = {"arrival_us": [0, 1, 2, 3], "session_id": [0, 1, 1, 0], "input_tokens": [3, 8, 4, 3]}
+    found, notes = swept(build(columns), capacities=("7tokens", "10tokens", "11tokens"))
     assert found["workload"][0]["shrinking_requests"] == 1
-    assert any("1 requests are smaller than the one before" in note for note in notes)
+    hits = {row["capacity_tokens"]: (row["request_hits"], row["method"]) for row in found["curve"]}
+    assert hits == {7: (1, "replay"), 8: (1, "reuse_distance"), 11: (2, "reuse_distance")}
+    assert [row["request_hits"] for row in found["cache"]] == [1, 1, 2]
+    assert any("exact from the largest request on, 8 tokens" in note for note in notes)
 
 
 def test_facts_of_the_workload() -> None:

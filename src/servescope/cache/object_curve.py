@@ -4,11 +4,12 @@ Let an object's *need* at an access be its own last size plus the last sizes of 
 last access. LRU evicts from the old end until the rest fits, so at every moment it holds a run of objects
 from the youngest on, and an object leaves exactly when the sizes from the youngest down to it pass the
 capacity. That sum only grows while the object waits, if no object shrinks from one access to its next; then
-the last sum, the need, is the largest, and the access hits if and only if need <= capacity. The argument
-holds where every object is admitted: at capacities of at least the largest size in the trace. Below, a
-refused object leaves the others alone and a hit that outgrows the cache empties it, so there a replay
-decides; likewise where sizes shrink. Source: R. L. Mattson et al., Evaluation techniques for storage
-hierarchies, IBM Systems Journal 9(2), 1970 (stack distances, for equal sizes).
+the last sum, the need, is the largest, and the access hits if and only if need <= capacity. Where objects
+shrink, the largest sum of that time takes its place (`shrinking_needs`). The argument holds where every
+object is admitted: at capacities of at least the largest size in the trace. Below, a refused object leaves
+the others alone and a hit that outgrows the cache empties it, so there a replay decides. Source: R. L.
+Mattson et al., Evaluation techniques for storage hierarchies, IBM Systems Journal 9(2), 1970 (stack
+distances, for equal sizes).
 
 Slow twin: the replay of `policies/lru.py` at each capacity.
 """
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from servescope.cache.shrinking_needs import peak_needs
 from servescope.kernels.fenwick import add, total_before
 from servescope.kernels.jit import kernel
 
@@ -54,12 +56,11 @@ def lru_curve(requests: Requests, credits: Ints, *, first: int = 0) -> Curve:
 
     credits  int64[n], tokens that a hit of the request saves
     first    requests before it are not counted
-
-    The caller makes sure that no object shrinks (`shrinking_accesses`): else the curve is too high in places.
     """
     if not len(requests.objects):
         return Curve(*(np.zeros(0, np.int64) for _ in range(3)))
-    needed = needs(requests.objects, requests.sizes, requests.known)
+    of = peak_needs if shrinking_accesses(requests) else needs
+    needed = of(requests.objects, requests.sizes, requests.known)
     largest = int(requests.sizes.max())
     counted = np.flatnonzero(needed[first:] != FIRST_ACCESS) + first
     places = np.maximum(needed[counted], largest)

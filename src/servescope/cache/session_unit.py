@@ -57,8 +57,8 @@ DETAILS_DOC = (
 )
 CURVE_DOC = (
     "Hits of LRU by capacity, after the warm-up. method reuse_distance: exact from this capacity up to that "
-    "of the next row; replay: counted at this capacity alone, where reuse distances do not decide (below the "
-    "largest request, or where sessions shrink)."
+    "of the next row; replay: counted at this capacity alone, below the largest request, where reuse "
+    "distances do not decide."
 )
 
 
@@ -102,18 +102,15 @@ def curve(workloads: Sequence[ObjectWorkload], sizes: Sequence[Sequence[Size]]) 
     """Table `curve`: LRU by reuse distances where they are exact, else by replays at the sizes asked for."""
     pieces, notes = [], []
     for made, asked in zip(workloads, sizes, strict=True):
-        shrinking = shrinking_accesses(made.requests)
         largest = int(made.requests.sizes.max())
-        below = sorted({size.tokens for size in asked if shrinking or size.tokens < largest})
+        below = sorted({size.tokens for size in asked if size.tokens < largest})
         pieces += [_replayed(made, tokens) for tokens in below]
-        if shrinking:
+        pieces.append((made.name, EXACT, *lru_curve(made.requests, made.credits, first=made.first)))
+        if below:
             notes.append(
-                f"{made.name}: {shrinking:,} requests are smaller than the one before in their session, so "
-                "reuse distances do not give LRU's curve; it is replayed at the capacities asked for"
+                f"{made.name}: LRU's curve is exact from the largest request on, {largest:,} tokens; "
+                f"{len(below)} smaller capacities are replayed one by one (column method)"
             )
-        else:
-            found = lru_curve(made.requests, made.credits, first=made.first)
-            pieces.append((made.name, EXACT, *found))
     lengths = [len(piece[2]) for piece in pieces]
     named = {
         name: np.repeat(np.array([piece[place] for piece in pieces], object), lengths)
