@@ -17,6 +17,7 @@ from servescope.cache.block_tables import block_tables
 from servescope.cache.blocks import ALL, BlockWorkload, block_workload, prepare
 from servescope.cache.capacity import parse_capacities, resolve
 from servescope.cache.findings import findings
+from servescope.cache.given_rates import given_rates
 from servescope.cache.policies import BLOCK_POLICIES
 from servescope.cache.tiers import tiers_table
 from servescope.cache.trust import trust_of_blocks
@@ -45,7 +46,7 @@ def workload(
     if rows.window_days is not None:
         clock = trace.meta.origin.clock_us
         window = tuple(round(day * DAY_US) - clock for day in rows.window_days)
-    return block_workload(
+    made, notes = block_workload(
         trace,
         model=rows.model,
         window_us=window,  # type: ignore[arg-type]
@@ -53,6 +54,10 @@ def workload(
         seed=options.seed,
         hold=partial(_hold, options=options),
     )
+    if options.reuse_rates is None:
+        return made, notes
+    rates, said = given_rates(options.reuse_rates, made.categories.names)
+    return replace(made, prompts=made.prompts._replace(rates=rates)), [*notes, *said]
 
 
 def _hold(found: PromptTrace, options: CacheOptions) -> tuple[Prompts, list[str]]:

@@ -37,6 +37,7 @@ class CacheOptions:
     credit           what a hit saves (`CREDITS`); None: "prefix", or that of the preset
     pin              seconds that a request holds its blocks where the trace states no end; None: none does
     host_capacities  sizes of a second tier of memory behind each capacity, texts as in `capacity` (blocks)
+    reuse_rates      file with rates and probabilities of the policy workload_aware; None: they are fitted
     sample           follow this part of the prefix tree and give LRU's curve alone; None: sweep all (blocks)
     warmup           part of the requests that only fills the cache, 0 to below 1
     ttl_s            seconds after which the policy ttl lets go; None: its own default
@@ -57,6 +58,7 @@ class CacheOptions:
     warmup: float = 0.0
     pin: float | None = None
     host_capacities: tuple[str, ...] = ()
+    reuse_rates: str | None = None
     sample: float | None = None
     ttl_s: float | None = None
     seed: int = SEED

@@ -21,6 +21,10 @@ HostCapacity = Annotated[
     list[str] | None,
     typer.Option(metavar="SIZE,…", help="Sizes of a host tier behind the device, LRU; repeatable."),
 ]
+ReuseRates = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Rates of workload_aware by category (JSON), in place of fitting."),
+]
 Sample = Annotated[
     float | None,
     typer.Option(metavar="R", help="Follow this part of the prefix tree, and give LRU's curve alone."),
@@ -49,6 +53,7 @@ def sweep_options(
     ] = 0.0,
     pin: Pin = None,
     host_capacity: HostCapacity = None,
+    reuse_rates: ReuseRates = None,
     sample: Sample = None,
     ttl: Annotated[
         float | None, typer.Option(metavar="S", help="Seconds after which the policy ttl lets a session go.")
@@ -69,6 +74,7 @@ def sweep_options(
         "warmup": warmup,
         "pin": pin,
         "host_capacity": host_capacity,
+        "reuse_rates": reuse_rates,
         "sample": sample,
         "ttl_s": ttl,
         "seed": seed,
