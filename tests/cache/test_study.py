@@ -65,7 +65,10 @@ def test_the_preset_fills_in_what_is_left_out() -> None:
     assert options.credit == "prompt"
     ((one,)) = rows
     assert one.model == MINIMAX and one.window_days == STUDY.workloads[0].window_days
-    assert notes == [f"the trace has no model {V3_2}: its published rows stand alone"]
+    assert notes == [
+        "preset chutes: hits are credited with the whole prompt (--credit prompt)",
+        f"the trace has no model {V3_2}: its published rows stand alone",
+    ]
     own = CacheOptions(preset="chutes", policies=("lru",), credit="prefix", capacities=("5%",))
     kept, _, _ = settled(chutes_trace(MINIMAX), own)
     assert (kept.policies, kept.credit, kept.capacities) == (("lru",), "prefix", ("5%",))
@@ -84,10 +87,10 @@ def test_an_empty_window_is_opened_and_said() -> None:
     _, rows, notes = settled(chutes_trace(MINIMAX, V3_2, day=3), CacheOptions(preset="chutes"))
     assert [row.model for row in rows] == [MINIMAX, V3_2]
     assert [row.window_days for row in rows] == [None, None]
-    assert len(notes) == 2 and "holds no request" in notes[0]
+    assert len(notes) == 3 and "holds no request" in notes[1]
     asked = CacheOptions(preset="chutes", sessions=SessionOptions(window_days=(3.0, 4.0)))
     _, rows, notes = settled(chutes_trace(MINIMAX, day=3), asked)
-    assert rows[0].window_days == (3.0, 4.0) and len(notes) == 1
+    assert rows[0].window_days == (3.0, 4.0) and len(notes) == 2
 
 
 def test_without_the_models_those_there_are_listed() -> None:

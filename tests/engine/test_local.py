@@ -73,3 +73,23 @@ def test_the_first_error_of_calls_is_raised_and_the_rest_is_dropped(threads: int
     with pytest.raises(ValueError, match="call 2"):
         local.results([partial(call, at) for at in range(500)], threads=threads)
     assert len(begun) < 100
+
+
+def test_work_at_hand_is_told_when_nobody_waits_any_more() -> None:
+    begun, given_up = threading.Event(), threading.Event()
+    ended: list[bool] = []
+
+    def work(one: int) -> int:
+        if one:
+            begun.set()
+            ended.append(given_up.wait(20))
+        else:
+            begun.wait(20)
+        return one
+
+    results = local.map(work, range(3), threads=2, give_up=given_up.set)
+    assert next(results) == 0
+    results.close()  # type: ignore[attr-defined]
+    assert ended and all(ended)
+    assert list(local.map(lambda one: one, range(4), threads=2, give_up=given_up.clear)) == [0, 1, 2, 3]
+    assert given_up.is_set()

@@ -115,6 +115,12 @@ def settled(trace: Trace, options: CacheOptions) -> tuple[CacheOptions, list[Ses
         return options, [replace(own, model=model) for model in models or (None,)], []
     study = study_named(options.preset)
     usual, lacking = _usual(study)
+    said = [] if options.policies else lacking
+    if options.credit is None:
+        said = [
+            *said,
+            f"preset {options.preset}: hits are credited with the whole prompt (--credit {study.credit})",
+        ]
     filled = replace(
         options,
         policies=options.policies or usual,
@@ -123,9 +129,9 @@ def settled(trace: Trace, options: CacheOptions) -> tuple[CacheOptions, list[Ses
     )
     if models:
         known_models(trace, models)
-        return filled, [replace(own, model=model) for model in models], [] if options.policies else lacking
+        return filled, [replace(own, model=model) for model in models], said
     found, notes = study_models(trace, study)
-    notes += [] if options.policies else lacking
+    notes = [*said, *notes]
     rows = []
     for workload, model in found:
         window = own.window_days or workload.window_days
