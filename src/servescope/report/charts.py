@@ -220,6 +220,8 @@ BECAUSE: dict[str, tuple[str, str]] = {
     "load_hour": ("arrival_us", "the trace states no arrival times"),
     "shape_cell": ("output_tokens", "the trace does not state the tokens of both sides"),
     "hit_cell": ("cached_tokens", "the trace states no cached tokens"),
+    "trust": ("cached_tokens", "the trace states no cached tokens"),
+    "active_kv": ("completed_us", "the trace states no completion times"),
     "user_stats": ("user", "the trace states no users"),
     "user_month_gap": ("user", "the trace states no users"),
     "pair_count": ("user", "the trace states no users"),

@@ -9,6 +9,7 @@ import altair as alt
 
 from servescope.report.charts_cache import LRU
 from servescope.report.figure import Drawing, Figure, NotDrawn, chart, colour, number, percent, time_unit
+from servescope.report.saved import ALL
 
 if TYPE_CHECKING:
     from servescope.report.saved import Saved
@@ -84,22 +85,24 @@ def reuse_by_type(saved: Saved, *, model: str) -> Drawing:
     if not rows:
         raise NotDrawn("no block was counted")
     kinds = (("same session", "same_session_blocks"), ("across sessions", "cross_session_blocks"))
+    names = ["all" if row["request_type"] == ALL else row["request_type"] for row in rows]
     found = [
-        {"type": row["request_type"], "y": row[column] / row["block_references"], "series": name}
-        for row in rows
+        {"type": label, "y": row[column] / row["block_references"], "series": name}
+        for label, row in zip(names, rows, strict=True)
         for name, column in kinds
     ]
     drawn = (
         chart(found, 40 + 28 * len(rows))
         .mark_bar()
         .encode(
-            y=alt.Y("type:N", title=None, sort=[row["request_type"] for row in rows]),
+            y=alt.Y("type:N", title=None, sort=names),
             x=alt.X("y:Q", title="found / block references").axis(format="%"),
             color=colour([name for name, _ in kinds]),
             tooltip=["type:N", "series:N", alt.Tooltip("y:Q", format=".1%")],
         )
     )
-    says = "; ".join(f"{row['request_type']}: {row['advice']}" for row in rows)
+    said = ", ".join(f"{label}: {row['advice']}" for label, row in zip(names, rows, strict=True))
+    says = f"{said}; of all blocks {percent(rows[0]['found_ratio'])} are found"
     return Drawing(drawn, says + ".")
 
 
@@ -172,7 +175,7 @@ def top_prefixes(saved: Saved, *, model: str) -> Drawing:
     found = [
         {
             "name": f"node {row['node']}, {row['depth_blocks']} blocks",
-            "y": row["hit_share"],
+            "y": row["share_of_hit_blocks"],
             "uses": row["uses"],
         }
         for row in rows

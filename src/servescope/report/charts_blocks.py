@@ -153,7 +153,8 @@ def hit_curve(saved: Saved, *, model: str) -> Drawing:
     points, title = curve_points(saved, model)
     rows, _ = swept_rows(saved, model)
     names, remark = shown_policies([row for row in rows if row["policy"] != BEST])
-    line = [{"x": x, "y": round(y, 6)} for x, y in points]
+    names = names if LRU in names else [*names, LRU]
+    line = [{"x": x, "y": round(y, 6), "series": LRU} for x, y in points]
     dots = [
         {"x": row["x"], "y": round(row["block_hit_ratio"], 6), "series": row["policy"]}
         for row in rows
@@ -164,7 +165,9 @@ def hit_curve(saved: Saved, *, model: str) -> Drawing:
     y = alt.Y("y:Q", title="block hit ratio").axis(format="%")
     tips = [alt.Tooltip("x:Q", title=title, format=",.4~g"), alt.Tooltip("y:Q", format=".2%")]
     layers: list[Any] = [
-        chart(line, TALL).mark_line(interpolate="step-after").encode(x=x, y=y, tooltip=tips),
+        chart(line, TALL).mark_line(interpolate="step-after").encode(
+            x=x, y=y, color=colour(names), tooltip=tips
+        ),
         chart(dots, TALL).mark_point(filled=True, size=36).encode(
             x=x, y=y, color=colour(names), tooltip=["series:N", *tips]
         ),
@@ -197,12 +200,15 @@ def beside_lru(saved: Saved, *, model: str) -> Drawing:
         raise NotDrawn("it needs lru and another policy in one sweep")
     names, remark = shown_policies([{"policy": row["series"]} for row in found])
     found = [row for row in found if row["series"] in names]
+    title_y = "block hit ratio minus LRU's"
+    if len(names) == 1:  # a single line has no legend
+        title_y = f"block hit ratio, {names[0]} minus LRU"
     drawn = (
         chart(found, TALL)
         .mark_line(point={"size": 22})
         .encode(
             x=capacity_x(found, title),
-            y=alt.Y("y:Q", title="block hit ratio minus LRU's").axis(format="+.1%"),
+            y=alt.Y("y:Q", title=title_y).axis(format="+.1%"),
             color=colour(names),
             tooltip=["series:N", alt.Tooltip("x:Q", format=",.4~g"), alt.Tooltip("y:Q", format="+.2%")],
         )
