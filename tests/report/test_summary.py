@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from servescope.report import summary
+from servescope.report.charts_blocks import curve_points, knee
+from servescope.report.figure import number, percent
 from servescope.report.saved import Saved, printable, saved_of
 from servescope.report.summary import summarise
-from tests.report import sample
+from tests.report import block_sample, sample
 
 LABELS = ["Rows", "Span", "Load", "Tokens", "Sizes", "Types", "Sessions", "Reuse", "Users", "Limits"]
 
@@ -137,3 +139,55 @@ def test_span_says_what_is_in_the_trace_and_what_is_not() -> None:
     )
     rows = [{**sample.tables()["facts"].rows()[0], "models": 1, "users": None}]
     assert _line(sample.saved(facts=rows), "Span").endswith("; 1 model, users and instances not stated.")
+
+
+def _of_blocks(cached: float | None = None, **options: object) -> Saved:
+    """A report with the tables of a sweep of blocks."""
+    found, made = block_sample.saved(cached, **options), sample.saved()
+    document = {**made.document, "command": "report", "notes": found.document["notes"]}
+    return Saved({**made.tables, **found.tables}, document)
+
+
+def test_a_report_with_prefix_blocks_says_knee_and_advice_after_its_ten_lines() -> None:
+    saved = _of_blocks()
+    lines = summarise(saved)
+    assert [line.label for line in lines] == [*LABELS, "Knee", "Advice, chat", "Advice, api"]
+    knee_at, ratio = knee(curve_points(saved, "*")[0]) or (0, 0)
+    last = max(row["block_hits"] for row in saved.rows("curve")) / saved.rows("cache")[0]["block_references"]
+    most = max(row["active_tokens_max"] for row in saved.rows("active_kv"))
+    said = _line(saved, "Knee")
+    assert said.startswith(f"LRU finds {percent(ratio)} of the blocks at {number(knee_at)} tokens, ")
+    assert f"{percent(last)} of the blocks" in said
+    assert said.endswith(f"running requests hold up to {number(most)} tokens on top.")
+    share = saved.row("reuse_advice", request_type="chat")["same_session_share"]
+    assert _line(saved, "Advice, chat") == (
+        f"sessions carry {percent(share)} of what a cache can find: keep the turns of a session together."
+    )
+    assert "have shared prefixes everywhere" in _line(saved, "Advice, api")
+
+
+def test_the_knee_is_in_gib_where_a_token_has_bytes() -> None:
+    saved = _of_blocks(bytes_per_token=2**20)
+    assert "GiB" in _line(saved, "Knee") and "tokens on top" in _line(saved, "Knee")
+
+
+def test_advice_is_withheld_where_logged_hits_are_far_from_predicted_ones() -> None:
+    lines = dict(summarise(_of_blocks(cached=0.1)))
+    assert "advice is withheld. Likely causes:" in lines["Advice"] and "above the logged" in lines["Advice"]
+    assert not [label for label in lines if label.startswith("Advice, ")]
+    saved = _of_blocks(cached=0.1)
+    apart = saved.row("trust", dimension="all", prediction="unlimited, engine")["difference"]
+    assert f"is {apart:.3f} above" in lines["Advice"]
+    near = saved.row("trust", dimension="all", prediction="unlimited, engine")["predicted_ratio"]
+    assert "Advice, chat" in dict(summarise(_of_blocks(cached=round(near, 2))))
+
+
+def test_the_page_of_a_sweep_has_its_own_lines() -> None:
+    labels = [line.label for line in summarise(block_sample.saved())]
+    assert labels == ["Rows", "Workload", "Knee", "Advice, chat", "Advice, api", "Policies", "Differences"]
+
+
+def test_a_sample_says_the_knee_with_its_error() -> None:
+    alone = block_sample.saved(sample=1.0, policy=(), capacity=())
+    assert [line.label for line in summarise(alone)] == ["Rows", "Knee"]
+    assert "standard error" in _line(alone, "Knee") and "from a sample" in _line(alone, "Knee")
