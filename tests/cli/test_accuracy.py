@@ -34,6 +34,18 @@ def test_against_stated(servescope: Call, tmp_path: Path) -> None:
     assert {row["dimension"] for row in tables["accuracy_by"]} == {"turn", "gap_s", "concurrency", "distance"}
 
 
+def test_figures_stand_beside_the_tables_and_are_replaced_with_them(servescope: Call, tmp_path: Path) -> None:
+    write_canonical(build(INTERLEAVED), tmp_path / "t.parquet")
+    call = ("sessions", tmp_path / "t.parquet", "--tables", tmp_path / "out", "--against", "stated")
+    assert servescope(*call, "--look-backs", "1,2").code == 0
+    drawn = {path.name for path in (tmp_path / "out" / "figures").iterdir()}
+    assert {"accuracy_look_back.svg", "accuracy_look_back.pdf", "accuracy_turn.svg"} <= drawn
+    assert "Right links by look-back" in (tmp_path / "out" / "figures" / "accuracy_look_back.svg").read_text()
+    assert servescope(*call).code == 0
+    assert {path.name for path in (tmp_path / "out" / "figures").iterdir()} < drawn
+    assert (tmp_path / "out" / "accuracy.parquet").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -155,7 +155,7 @@ def sessions(
     """Sessions: stated ones as they are, or rebuilt from users, models, lengths and order.
 
     out      canonical Parquet of all requests with session_id, turn, parent_id and prefix_tokens
-    tables   folder for the tables as NAME.parquet
+    tables   folder for the tables as NAME.parquet; with `against`, also for its figures, figures/
     against  "stated" or "blocks": also measure the rule against sessions that are known, with the options
              `look_backs` and `users` for each of these, too
     options  rule, look_back, parent_completed, max_gap_s, unique, model, window_days (the fields of
@@ -163,14 +163,17 @@ def sessions(
 
     Tables: summary, session_rows, limits, session_turns, link_ambiguity, think_time, prompt_growth.
     """
+    from servescope.report.page import draw_accuracy
     from servescope.sessions.result import sessions_result
 
     if out is not None:
         refuse_target(out, folder=False)
     if tables is not None:
-        refuse_target(tables, folder=True, own=("*.parquet",))
+        refuse_target(tables, folder=True, own=("*.parquet", "figures"))
     whole = trace_of(trace)
     result = sessions_result(whole, out=out, tables=tables, against=against, options=options)
+    if tables is not None and against is not None:
+        draw_accuracy(result.tables, Path(tables) / "figures")
     if out is not None:
         write_rejects(whole.rejects, out)
     return result

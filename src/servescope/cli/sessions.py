@@ -18,7 +18,11 @@ Out = Annotated[
     ),
 ]
 Tables = Annotated[
-    str | None, typer.Option(metavar="DIR", help="Folder for the tables as Parquet, however long they are.")
+    str | None,
+    typer.Option(
+        metavar="DIR",
+        help="Folder for the tables as Parquet, however long they are; with --against also for its figures.",
+    ),
 ]
 Rule = Annotated[
     Literal["paper", "stated", "blocks"] | None,

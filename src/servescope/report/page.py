@@ -17,11 +17,12 @@ import vl_convert
 from markupsafe import Markup
 
 from servescope.files import atomic, write_atomic
-from servescope.report.charts import draw_all
+from servescope.report import charts_accuracy
+from servescope.report.charts import draw_all, draw_figures
 from servescope.report.figure import unchecked
 from servescope.report.figure_files import write_figures
 from servescope.report.grids import cell, grids
-from servescope.report.saved import printable, read_saved, saved_in
+from servescope.report.saved import printable, read_saved, saved_in, saved_of
 from servescope.report.study import ABOUT, StudyPart, study_part
 from servescope.report.summary import LINES, duration, summarise
 from servescope.report.theme import themes
@@ -91,6 +92,14 @@ def draw_files(folder: Path, document: dict[str, Any]) -> None:
     every = [*draw_all(saved)[0], *study_part(saved).drawn]
     titles = {item.name: item.figure.title for item in every}
     write_figures({item.name: specification(item) for item in every}, titles, folder / "figures")
+
+
+def draw_accuracy(tables: dict[str, Table], folder: Path) -> None:
+    """Draw how right a session rule is, as `folder/NAME.svg` and `NAME.pdf`; whole or not at all."""
+    every, _ = draw_figures(charts_accuracy.FIGURES, saved_of(tables, {}))
+    with atomic(folder) as part:
+        titles = {item.name: item.figure.title for item in every}
+        write_figures({item.name: specification(item) for item in every}, titles, part)
 
 
 def specification(item: Drawn) -> dict[str, Any]:
