@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from servescope.report.charts import FIGURES
-from servescope.report.page import render
-from tests.report import sample
+from servescope.report.charts import FIGURES, draw_all
+from servescope.report.page import PAGE, render, write_page
+from servescope.report.saved import read_saved
+from tests.report import block_sample, sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,6 +64,10 @@ return [...document.querySelectorAll("body *")].filter(element => !element.close
   .filter(element => element.getBoundingClientRect().right > innerWidth + 1)
   .map(element => element.tagName + "." + element.className);
 """
+NAMES_OF_TABLES = """
+return [...document.querySelectorAll("#tables td code")].map(name =>
+  [name.textContent, name.getClientRects().length]);
+"""
 
 
 @pytest.fixture(scope="module")
@@ -83,21 +88,33 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     return render(folder).as_uri()
 
 
-def _wait(browser: Any) -> None:
+@pytest.fixture(scope="module", params=["session", "block"])
+def cache_page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, int]:
+    """The page of a sweep of caches, and how many figures it has."""
+    folder: Path = tmp_path_factory.mktemp("cache") / "out"
+    more = {"credit": "prefix", "policy": "lru,fifo,s3fifo,bound", "capacity": "1%,10%,50%", "curve": True}
+    result, document = block_sample.swept(
+        cached=0.5, unit=request.param, **(more if request.param == "session" else {})
+    )
+    write_page(result.tables, document, folder, figures=False)
+    return (folder / PAGE).as_uri(), len(draw_all(read_saved(folder))[0])
+
+
+def _wait(browser: Any, figures: int = len(FIGURES)) -> None:
     end = time.monotonic() + WAIT_S
-    while browser.execute_script("return document.documentElement.dataset.drawn") != str(len(FIGURES)):
+    while browser.execute_script("return document.documentElement.dataset.drawn") != str(figures):
         assert time.monotonic() < end, "the figures were not drawn in time"
         time.sleep(0.05)
 
 
-def _open(browser: Any, address: str, width: int, look: str) -> None:
+def _open(browser: Any, address: str, width: int, look: str, figures: int = len(FIGURES)) -> None:
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     feature = {"name": "prefers-color-scheme", "value": look}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
     browser.get_log("browser"), browser.get_log("performance")
     browser.get(address)
-    _wait(browser)
+    _wait(browser, figures)
 
 
 def _requested(browser: Any) -> list[str]:
@@ -116,16 +133,7 @@ def test_every_figure_is_drawn_and_the_page_is_readable(
     browser: Any, address: str, width: int, look: str
 ) -> None:
     _open(browser, address, width, look)
-    charts = browser.execute_script(CHARTS)
-    assert [chart["name"] for chart in charts] == list(FIGURES)
-    for chart in charts:
-        assert chart["marks"] >= 1, chart
-        assert chart["height"] > 100 and 200 < chart["width"] <= chart["room"] + 1, chart
-        assert chart["cut"] == [], chart
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-    assert browser.execute_script(WIDER_THAN_THE_WINDOW) == []
-    size, where = browser.execute_script(SMALLEST_TEXT)
-    assert size >= 11, where
+    assert _readable(browser, width) == list(FIGURES)
     paper = _brightness(browser, "body", "backgroundColor")
     ink = _brightness(browser, "body", "color")
     label = _brightness(browser, ".chart svg .role-axis-label text", "fill")
@@ -134,6 +142,33 @@ def test_every_figure_is_drawn_and_the_page_is_readable(
         if look == "light"
         else (paper < 40 and ink > 200 and label > 140)
     )
+    assert browser.get_log("browser") == []
+    assert set(_requested(browser)) <= {address, "data:,"}
+
+
+def _readable(browser: Any, width: int) -> list[str]:
+    """Names of the figures, once each is drawn, nothing is cut or too wide, and text is large enough."""
+    charts = browser.execute_script(CHARTS)
+    for chart in charts:
+        assert chart["marks"] >= 1, chart
+        assert chart["height"] > 100 and 200 < chart["width"] <= chart["room"] + 1, chart
+        assert chart["cut"] == [], chart
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.execute_script(WIDER_THAN_THE_WINDOW) == []
+    size, where = browser.execute_script(SMALLEST_TEXT)
+    assert size >= 11, where
+    return [chart["name"] for chart in charts]
+
+
+@pytest.mark.parametrize(("width", "look"), [(400, "dark"), (1600, "light")])
+def test_the_page_of_a_sweep_of_caches_is_readable(
+    browser: Any, cache_page: tuple[str, int], width: int, look: str
+) -> None:
+    address, figures = cache_page
+    _open(browser, address, width, look, figures)
+    assert figures >= 4 and len(_readable(browser, width)) == figures
+    names = browser.execute_script(NAMES_OF_TABLES)
+    assert names and all(lines == 1 for _, lines in names), names
     assert browser.get_log("browser") == []
     assert set(_requested(browser)) <= {address, "data:,"}
 
