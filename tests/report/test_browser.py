@@ -92,10 +92,15 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 def cache_page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, int]:
     """The page of a sweep of caches, and how many figures it has."""
     folder: Path = tmp_path_factory.mktemp("cache") / "out"
-    more = {"credit": "prefix", "policy": "lru,fifo,s3fifo,bound", "capacity": "1%,10%,50%", "curve": True}
-    result, document = block_sample.swept(
-        cached=0.5, unit=request.param, **(more if request.param == "session" else {})
-    )
+    more: dict[str, Any] = {"policy": "fifo,lru,vllm,s3fifo,gdsf,workload_aware,belady,belady_bypass"}
+    if request.param == "session":
+        more = {
+            "credit": "prefix",
+            "policy": "lru,fifo,s3fifo,bound",
+            "capacity": "1%,10%,50%",
+            "curve": True,
+        }
+    result, document = block_sample.swept(cached=0.5, unit=request.param, **more)
     write_page(result.tables, document, folder, figures=False)
     return (folder / PAGE).as_uri(), len(draw_all(read_saved(folder))[0])
 
