@@ -85,7 +85,7 @@ def test_held_blocks_stay(
     ends = laid.arrival_us + np.array(seconds[: len(prompts)]) * 1_000_000
     laid = laid._replace(ends_us=ends, ending=np.argsort(ends, kind="stable").astype(np.int32))
     _, state = hits_of(module, laid, capacity)
-    inner = getattr(state, "ring", getattr(state, "lru", state))
+    inner = next((getattr(state, name) for name in ("ring", "lru", "leaves") if hasattr(state, name)), state)
     users = np.zeros(laid.known, int)
     for request, end in enumerate(ends):
         if end > laid.arrival_us[-1] or request == len(ends) - 1:
