@@ -34,6 +34,7 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/command_reference.py --check
 	$(BIN)/python scripts/glossary.py --check
+	$(BIN)/python scripts/kv_models.py --check
 	$(BIN)/python -m pytest
 
 bench: $(STAMP)
@@ -44,6 +45,7 @@ bench: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python scripts/command_reference.py
 	$(BIN)/python scripts/glossary.py
+	$(BIN)/python scripts/kv_models.py
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -61,5 +61,46 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "candidates", "requests", "How many earlier requests fitted as a turn's parent; 1 is not ambiguous."
     ),
+    Metric(
+        "look-back", "requests", "Last requests of a user and model among which a turn's parent is sought."
+    ),
+    Metric(
+        "working set", "tokens", "First input of every session, added up; a size in percent is a part of it."
+    ),
+    Metric(
+        "credit", "", "What a hit on a session saves: at most what it had cached (prefix), or the prompt."
+    ),
+    Metric(
+        "request hit ratio", "", "Requests that found their session, or a block, in the cache / requests."
+    ),
+    Metric("token hit ratio", "", "Input tokens that hits saved / input tokens, after the warm-up."),
+    Metric("block hit ratio", "", "Blocks found from the start of their prompt / block references."),
+    Metric("block reference", "", "One block of one prompt; the same id in two prompts is two references."),
+    Metric(
+        "distinct blocks", "blocks", "Different prefixes: an id behind two different prefixes counts twice."
+    ),
+    Metric("cache scope", "", "What cached prefixes never cross: model, adapter, tenant, salt."),
+    Metric("warm-up", "requests", "The first requests, which fill a cache and whose hits are not counted."),
+    Metric(
+        "hit curve", "", "Hit ratio of a policy by capacity; LRU's is known at every capacity in one pass."
+    ),
+    Metric("knee", "", "Where LRU's hit curve stands highest above its chord, capacity logarithmic."),
+    Metric("clairvoyance", "", "A policy that knows the next use of every block (belady, belady_bypass)."),
+    Metric("bound", "", "Hits that no policy can pass with sessions of unequal size; fractional."),
+    Metric("tie", "", "A difference whose bootstrap interval over users holds 0."),
+    Metric(
+        "tier", "", "One of two memories: what leaves the device goes to the host, and comes back on use."
+    ),
+    Metric("pin", "s", "Hold the blocks of a request while it runs, so that nobody evicts them."),
+    Metric("active KV", "tokens", "Prompt and answer so far of the requests that run at a time."),
+    Metric(
+        "workload-aware", "", "A policy that evicts the block least likely to be used soon, by type and turn."
+    ),
+    Metric("reuse time", "s", "From one use of a block to its next."),
+    Metric("block lifespan", "s", "From the first use of a block to its last."),
+    Metric(
+        "session affinity", "", "Advice to send the turns of a session to one place: reuse lies within it."
+    ),
+    Metric("cross-request template", "", "A prefix that different sessions share, such as a system prompt."),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}
