@@ -17,6 +17,8 @@ from servescope.errors import unknown_name
 
 NS_PER: dict[str, int] = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 NS_PER_US = 1_000
+LONGEST_S = 2**62 // 1_000_000  # microseconds of two such times still add up in an int64
+MOST_DAYS = LONGEST_S // 86_400
 _CALENDAR = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9})\d*)?\s*(Z|UTC|[+-]\d\d:?\d\d|[+-]\d\d)?",
     re.ASCII,

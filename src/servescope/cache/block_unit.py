@@ -15,9 +15,10 @@ from servescope.cache.block_curve import lru_curve
 from servescope.cache.block_sample import sampled_curve
 from servescope.cache.block_tables import block_tables
 from servescope.cache.blocks import ALL, BlockWorkload, block_workload, prepare
-from servescope.cache.capacity import parse_capacities, resolve
+from servescope.cache.capacity import HOST_OPTION, parse_capacities, resolve
 from servescope.cache.findings import findings
 from servescope.cache.given_rates import given_rates
+from servescope.cache.option_rules import refuse_beside_sample
 from servescope.cache.policies import BLOCK_POLICIES
 from servescope.cache.tiers import tiers_table
 from servescope.cache.trust import trust_of_blocks
@@ -113,7 +114,7 @@ def beside(
             continue
         token_bytes, said = options.token_bytes()
         hosts, more = resolve(
-            parse_capacities(options.host_capacities),
+            parse_capacities(options.host_capacities, HOST_OPTION),
             unit="block",
             whole=one.whole,
             block_tokens=trace.meta.block_tokens,
@@ -131,8 +132,7 @@ def _of_model(table: Table, name: str) -> Table:
 
 def sampled(trace: Trace, options: CacheOptions, progress: Progress | None) -> tuple[list[Table], list[str]]:
     """LRU's curve from a part of the prefix tree; nothing else is run."""
-    ignored = [name for name in ("policies", "capacities", "models") if getattr(options, name)]
-    notes = [f"--sample gives LRU's curve alone: {', '.join(ignored)} are not used"] if ignored else []
+    notes = refuse_beside_sample(options)
     (made, *about), said = sampled_curve(trace, options.sample or 1.0, seed=options.seed, progress=progress)
     token_bytes, of_bytes = options.token_bytes()
     if token_bytes is not None:

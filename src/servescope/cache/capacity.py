@@ -21,6 +21,7 @@ Kind = Literal["share", "tokens", "blocks", "bytes"]
 Unit = Literal["session", "block"]
 LIMIT = 2**63  # sizes and counts of tokens are int64 in every kernel
 OPTION = "--capacity"
+HOST_OPTION = "--host-capacity"
 _WRITE = "Write a share (10%), tokens (4096tokens), blocks (8blocks) or bytes (64GiB, 64GB)."
 _NUMBER = re.compile(NUMBER)
 _SHARE = re.compile(rf"({NUMBER}) ?%")
@@ -33,12 +34,13 @@ class Capacity:
 
     kind   what the value counts; a share is of what the trace touches, 1 = all of it
     value  exact
-    text   as it was written, for messages
+    text   as it was written, and the option it was given to, for messages
     """
 
     kind: Kind
     value: int | Fraction
     text: str
+    option: str = OPTION
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Size:
     texts: tuple[str, ...]
 
 
-def parse_capacity(text: str) -> Capacity:
+def parse_capacity(text: str, option: str = OPTION) -> Capacity:
     """The size that `text` says. Raises UsageError, which quotes the text, for anything else.
 
     Decimals are taken in shares and bytes, where they mean something; tokens and blocks are whole.
@@ -67,24 +69,24 @@ def parse_capacity(text: str) -> Capacity:
     """
     bare = text.strip()
     if match := _SHARE.fullmatch(bare):
-        return _limited(Capacity("share", Fraction(match[1]) / 100, bare))
+        return _limited(Capacity("share", Fraction(match[1]) / 100, bare, option))
     if match := _COUNT.fullmatch(bare):
         kind: Kind = "tokens" if match[2] == "token" else "blocks"
-        return _limited(Capacity(kind, int(match[1]), bare))
+        return _limited(Capacity(kind, int(match[1]), bare, option))
     if (size := byte_size(bare)) is not None:
-        return _limited(Capacity("bytes", size, bare))
+        return _limited(Capacity("bytes", size, bare, option))
     reason = _reason(bare)
-    raise UsageError(f"{OPTION} {shorten(text)} {reason}{'' if reason.endswith('?') else '.'} {_WRITE}")
+    raise UsageError(f"{option} {shorten(text)} {reason}{'' if reason.endswith('?') else '.'} {_WRITE}")
 
 
-def parse_capacities(texts: str | Iterable[str]) -> list[Capacity]:
+def parse_capacities(texts: str | Iterable[str], option: str = OPTION) -> list[Capacity]:
     """The sizes of a comma list, or of several. Raises UsageError for an empty place in a list too.
 
     >>> [size.text for size in parse_capacities("10%,8blocks")]
     ['10%', '8blocks']
     """
     lists = [texts] if isinstance(texts, str) else list(texts)
-    return [parse_capacity(part) for text in lists for part in text.split(",")]
+    return [parse_capacity(part, option) for text in lists for part in text.split(",")]
 
 
 def resolve(
@@ -116,7 +118,15 @@ def resolve(
         exact = _in_unit(capacity, grain, whole, block_tokens, bytes_per_token)
         count = int(exact)  # nothing is negative: this rounds down
         if count * grain >= LIMIT:
-            raise UsageError(f'{OPTION} "{capacity.text}" is {count:,} {name}, more than can be counted.')
+            raise UsageError(
+                f'{capacity.option} "{capacity.text}" is {count:,} {name}, more than can be counted; '
+                "give less."
+            )
+        if bytes_per_token is not None and count * grain * bytes_per_token >= LIMIT:
+            raise UsageError(
+                f'{capacity.option} "{capacity.text}" is more bytes than can be counted, at '
+                f"{bytes_per_token} bytes a token; give less."
+            )
         notes += _notes(capacity, exact, count, grain, whole, name, bytes_per_token)
         texts.setdefault(count, []).append(capacity.text)
     for count, said in texts.items():
@@ -140,14 +150,14 @@ def _in_unit(
     if capacity.kind == "blocks":
         if block_tokens is None:
             raise UsageError(
-                f'{OPTION} "{capacity.text}" counts blocks, but the trace does not say how many tokens a '
-                "block has: give --block-tokens N, or write tokens."
+                f'{capacity.option} "{capacity.text}" counts blocks, but the trace does not say how many '
+                "tokens a block has: give --block-tokens N, or write tokens."
             )
         return Fraction(capacity.value * block_tokens, grain)
     if bytes_per_token is None:
         raise UsageError(
-            f'{OPTION} "{capacity.text}" is in bytes, but the bytes of a token are not known: name the model '
-            "with --kv-model NAME (`servescope kv` lists them), or give --bytes-per-token N."
+            f'{capacity.option} "{capacity.text}" is in bytes, but the bytes of a token are not known: name '
+            "the model with --kv-model NAME (`servescope kv` lists them), or give --bytes-per-token N."
         )
     return Fraction(capacity.value) / bytes_per_token / grain
 
@@ -190,7 +200,7 @@ def _size(
 def _limited(capacity: Capacity) -> Capacity:
     """The capacity, unless no computer counts so far."""
     if capacity.value >= LIMIT:
-        raise UsageError(f"{OPTION} {shorten(capacity.text)} is too large; stay below 2^63.")
+        raise UsageError(f"{capacity.option} {shorten(capacity.text)} is too large; stay below 2^63.")
     return capacity
 
 

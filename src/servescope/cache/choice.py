@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from servescope.cache.policies import OBJECT_POLICIES
+from servescope.cache.policies import BLOCK_POLICIES, OBJECT_POLICIES
 from servescope.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -65,9 +65,11 @@ def parse_choice(text: str, table: Mapping[str, str] = OBJECT_POLICIES) -> Choic
     name, *settings = rest.split(":") if own else text.split(":")
     if own:
         name = before + own + name
+        if table is BLOCK_POLICIES:
+            raise UsageError(f'the policy "{name}" caches whole sessions; add --unit session.')
     else:
         name = name.replace("-", "_")
-        if name not in table and not (name == BOUND and table is OBJECT_POLICIES):
+        if name not in table and not (name == BOUND and table is not BLOCK_POLICIES):
             raise _unknown(name, table)
     known = {} if name == BOUND else policy_of(name, table).PARAMETERS
     given: dict[str, float] = {}
@@ -98,7 +100,10 @@ def _unknown(name: str, table: Mapping[str, str]) -> UsageError:
             f'"{name}" is no policy. Parameters follow their policy after a colon, several with a colon '
             "between: --policy NAME:PARAMETER=VALUE:PARAMETER=VALUE."
         )
-    return unknown_name("policy", name, [*table, *([BOUND] if table is OBJECT_POLICIES else [])])
+    other = {**dict.fromkeys(BLOCK_POLICIES, "block"), **dict.fromkeys([*OBJECT_POLICIES, BOUND], "session")}
+    if name in other and table in (OBJECT_POLICIES, BLOCK_POLICIES):
+        return UsageError(f'the policy "{name}" is one of --unit {other[name]}. Here: {", ".join(table)}.')
+    return unknown_name("policy", name, [*table, *([] if table is BLOCK_POLICIES else [BOUND])])
 
 
 def _setting(text: str, name: str, setting: str, known: Mapping[str, float]) -> tuple[str, float]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from servescope.errors import DataError
+from servescope.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,12 +34,16 @@ def given_rates(path: str, names: Sequence[str]) -> tuple[npt.NDArray[np.float64
 
     names  categories of the trace, by code
 
-    A category without a probability has 1, one without a rate 0, as in the authors' code. Raises DataError
-    for a file that cannot be read, or a value out of range.
+    A category without a probability has 1, one without a rate 0, as in the authors' code. Raises UsageError
+    for a file that cannot be read, DataError for what is no such object or a value out of range.
     """
     try:
-        found = msgspec.json.decode(Path(path).read_bytes(), type=RateFile)
-    except (OSError, msgspec.DecodeError) as error:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"--reuse-rates {path}: {error.strerror or error}. Check the path.") from None
+    try:
+        found = msgspec.json.decode(text, type=RateFile)
+    except msgspec.DecodeError as error:
         raise DataError(
             f'{path}: {error}. Give one JSON object, {{"a": {{"text_1": 0.01}}, "p": {{"text_1": 0.8}}}}.'
         ) from None

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from servescope.cache.capacity import parse_capacities
+from servescope.cache.capacity import HOST_OPTION, LIMIT, parse_capacities
 from servescope.cache.compare import RESAMPLES
 from servescope.cache.warmup import warm_requests
 from servescope.errors import UsageError, unknown_name
 from servescope.kv.catalogue import capacity_rate, model_named
 from servescope.sessions.links import SessionOptions
+from servescope.units import LONGEST_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 CREDITS = ("prefix", "prompt")
 SHARES = ("0.1%", "0.2%", "0.5%", "1%", "2%", "5%", "10%", "20%", "50%", "100%")
 SEED = 10
+MOST_TOKEN_BYTES = 2**32  # a thousand times what the largest models take
 LISTS = {
     "policy": "policies",
     "capacity": "capacities",
@@ -74,18 +76,22 @@ class CacheOptions:
     def __post_init__(self) -> None:
         """Raises UsageError for everything that is wrong whatever the trace."""
         parse_capacities(self.capacities)
-        parse_capacities(self.host_capacities)
+        parse_capacities(self.host_capacities, HOST_OPTION)
         if self.sample is not None and not 0 < self.sample <= 1:
             raise UsageError(f"--sample is {self.sample}; give a part of the prefix tree, above 0 to 1.")
         warm_requests(self.warmup, 0)
         if self.credit is not None and self.credit not in CREDITS:
             raise unknown_name("credit", self.credit, CREDITS)
-        if self.ttl_s is not None and not self.ttl_s > 0:
-            raise UsageError(f"--ttl is {self.ttl_s}; give seconds above 0.")
-        if self.pin is not None and not self.pin >= 0:
-            raise UsageError(f"--pin is {self.pin}; give seconds of at least 0.")
-        if self.seed < 0:
-            raise UsageError(f"--seed is {self.seed}; give 0 or more.")
+        if self.ttl_s is not None and not 0 < self.ttl_s <= LONGEST_S:
+            raise UsageError(f"--ttl is {self.ttl_s}; give seconds above 0, up to {LONGEST_S:,}.")
+        if self.pin is not None and not 0 <= self.pin <= LONGEST_S:
+            raise UsageError(f"--pin is {self.pin}; give seconds of at least 0, up to {LONGEST_S:,}.")
+        if not 0 <= self.seed < LIMIT:
+            raise UsageError(f"--seed is {self.seed}; give 0 or more, below 2^63.")
+        if self.bytes_per_token is not None and not 0 < self.bytes_per_token <= MOST_TOKEN_BYTES:
+            raise UsageError(
+                f"--bytes-per-token is {self.bytes_per_token}; give bytes from 1 to {MOST_TOKEN_BYTES:,}."
+            )
         if self.bytes_per_token is not None and self.kv_model is not None:
             raise UsageError("--bytes-per-token and --kv-model both say what a token takes; keep one.")
         if self.kv_dtype is not None and self.kv_model is None:

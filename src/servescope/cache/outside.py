@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 HOOKS = ("on_hit", "on_insert", "victim")
 GIVEN = ("objects", "capacity_tokens", "seed")
+OUTSIDE_ERRORS = (Exception, SystemExit)  # somebody's file must not end the run as if all were well
 
 
 class State(NamedTuple):
@@ -82,7 +83,7 @@ class OutsidePolicy:
         wanted = inspect.signature(self.make).parameters
         try:
             own = self.make(**{k: v for k, v in given.items() if k in wanted}, **parameters)
-        except Exception as error:
+        except OUTSIDE_ERRORS as error:
             _failed(self.name, "making it", error)
         return State(counters(capacity_tokens), np.full(requests.known, -1, np.int64), own)
 
@@ -145,7 +146,7 @@ def _module(path: Path, stamp: int) -> ModuleType:
     sys.modules[title] = module  # dataclasses and pickle look their module up there
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except OUTSIDE_ERRORS as error:
         del sys.modules[title]
         _failed(str(path), "running the file", error)
     return module
@@ -210,7 +211,7 @@ def _run_plain(
             number += 1
     except UsageError:
         raise
-    except Exception as error:
+    except OUTSIDE_ERRORS as error:
         _failed(policy.name, f"{hook} at request {number}", error)
     finally:
         counts[USED], counts[EVICTIONS], counts[PEAK] = used, evictions, peak
@@ -249,13 +250,13 @@ def _run_numba(
     stop = np.array([last, 0], np.int64)
     try:
         drive(state.counts, state.sizes, state.own, requests, hits, first, stop, *policy.hooks)
-    except Exception as error:
+    except OUTSIDE_ERRORS as error:
         _failed(policy.name, "a compiled hook", error)
     if stop[0] < last:
         _wrong_victim(policy.name, str(stop[1]), state.sizes, int(stop[0]))
 
 
-def _failed(name: str, what: str, error: Exception) -> NoReturn:
+def _failed(name: str, what: str, error: BaseException) -> NoReturn:
     """Raise a UsageError that says what an exception of somebody's file says, and where."""
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(".py")]
     file = name.rpartition(":")[0] or name

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from servescope.cache.capacity import parse_capacities, resolve
 from servescope.cache.choice import Choice, parse_choices
+from servescope.cache.option_rules import each_model_once, refuse_foreign
 from servescope.cache.options import CREDITS, SHARES, CacheOptions, options_of
 from servescope.cache.reproduce import reproduced, workload_models
 from servescope.cache.study import settled
@@ -46,9 +47,13 @@ def result_tables(
 
     Raises UsageError for what the trace cannot give, DataError where no request is left to replay.
     """
-    options, rows, notes = settled(trace, options)
     unit = unit_of(trace, options)
-    options = replace(options, unit=unit.name, credit=_credit(unit, options))
+    refuse_foreign(unit.name, options)
+    options, said = each_model_once(options)
+    options, rows, notes = settled(trace, options)
+    notes = [*said, *notes]
+    credit = (options.credit or CREDITS[0]) if unit.name == "session" else None
+    options = replace(options, unit=unit.name, credit=credit)
     if options.sample is not None:
         return *_sampled(unit, trace, options, progress), options
     choices, more = _choices(unit, options)
@@ -79,15 +84,6 @@ def result_tables(
     tables += more_tables
     notes += said
     return tables, list(dict.fromkeys([*notes, *_filled_notes(sweeps), *_learnt_notes(sweeps)])), options
-
-
-def _credit(unit: Unit, options: CacheOptions) -> str | None:
-    """What a hit saves. Raises UsageError where that is asked of blocks, which are what they are."""
-    if unit.name == "session":
-        return options.credit or CREDITS[0]
-    if options.credit is not None:
-        raise UsageError(f"--credit belongs to --unit session; a hit of {unit.name}s saves their tokens.")
-    return None
 
 
 def _sampled(

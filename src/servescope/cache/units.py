@@ -59,5 +59,6 @@ class Unit:
 
 def unit_of(trace: Trace, options: CacheOptions) -> Unit:
     """The unit that is meant. Raises UsageError for an unknown one."""
-    usual = "block" if trace.has("block_ids") else "session"
+    sessions = options.preset is not None or not trace.has("block_ids")  # presets are of sessions
+    usual = "session" if sessions else "block"
     return cast("Unit", registry.load("unit", UNITS, options.unit or usual, "UNIT"))

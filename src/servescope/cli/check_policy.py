@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from servescope.cli import options  # noqa: TC001  (Typer reads the annotations)
-from servescope.cli.show import show
+from servescope.cli.show import progress_bars, show
 from servescope.errors import DataError
 
 
@@ -28,7 +28,8 @@ def check_policy(
     """
     from servescope import api
 
-    result = api.check_policy(policy, seed=seed)
+    with progress_bars():
+        result = api.check_policy(policy, seed=seed)
     show(result, json=json)
     broken = [row["check"] for row in result["policy_checks"].rows() if row["failed"]]
     if broken:

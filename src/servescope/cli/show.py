@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +28,12 @@ def progress_bars() -> Iterator[Callable[[str], Progress | None]]:
     """Bars on stderr while the block runs, one below the other.
 
     Yields `bar(what)`, which adds one and returns its callback (done, total). Where stderr is no
-    terminal there are no bars, and `bar` returns None.
+    terminal there are no bars, and `bar` returns None. What somebody's policy prints in the block
+    goes to stderr too: stdout is for the result.
     """
     if not sys.stderr.isatty():
-        yield lambda what: None
+        with redirect_stdout(sys.stderr):
+            yield lambda what: None
         return
     from rich import progress
     from rich.console import Console
@@ -42,7 +44,8 @@ def progress_bars() -> Iterator[Callable[[str], Progress | None]]:
         progress.TaskProgressColumn(),
         progress.TimeRemainingColumn(),
     )
-    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    console = Console(stderr=True)
+    with redirect_stdout(sys.stderr), progress.Progress(*columns, console=console, transient=True) as bars:
 
         def bar(what: str) -> Progress:
             task = bars.add_task(what, total=None)

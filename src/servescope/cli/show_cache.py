@@ -25,8 +25,8 @@ SHOWN = 40
 
 def show_cache(result: Result, folder: str | None, *, json: bool) -> None:
     """Print a sweep: one JSON document on stdout, or lines, grids and the path of the page."""
-    if json:
-        show(result, json=True)
+    if json or "cache" not in result.tables:  # a sample has its curve alone
+        show(result, json=json)
         return
     from servescope.report.saved import saved_of
     from servescope.report.summary_cache import cache_lines

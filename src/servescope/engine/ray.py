@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections import deque
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 Slice = TypeVar("Slice")
 Done = TypeVar("Done")
+REACH_S = 10
 RETRIES = 5  # runs of a task again after its worker or node died; an error in the work is raised at once
 
 
@@ -74,15 +76,23 @@ def _connect(ray: Any, threads: int, address: str | None) -> None:
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
     try:
         if address:
+            _reach(address)
             ray.init(address=address, **quiet)
         else:
             ray.init(address="local", num_cpus=threads, include_dashboard=False, **quiet)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise UsageError(
             f"no Ray cluster at {address or 'this machine'}: {first}. Is it running, and of the same version "
             "of Ray and Python? Without --address one is started for the run."
         ) from error
+
+
+def _reach(address: str) -> None:
+    """Raises OSError where nobody listens at HOST:PORT: Ray itself tries for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_S).close()
 
 
 def _result(ray: Any, pending: Any) -> Any:

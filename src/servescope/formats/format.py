@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from servescope.errors import Fault, shorten
+from servescope.errors import Fault, UsageError, shorten
 from servescope.ledger import Ledger
+from servescope.units import LONGEST_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from servescope.formats.source import Source
     from servescope.trace import Trace
 
+MOST_BLOCK_TOKENS = 2**31 - 1  # counts of tokens are int32
 SKIP_REMEDY = "Mend the row, or pass --on-bad-row skip to leave such rows out and count them."
 
 
@@ -57,6 +59,15 @@ class ReadOptions:
     reorder_window_s: float = 0.0
     progress: Callable[[int, int | None], None] | None = None
     prompts: PromptEncoder | None = None
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for a number out of range."""
+        if self.block_tokens is not None and not 1 <= self.block_tokens <= MOST_BLOCK_TOKENS:
+            raise UsageError(f"--block-tokens is {self.block_tokens}; give 1 to {MOST_BLOCK_TOKENS:,}.")
+        if not 0 <= self.reorder_window_s <= LONGEST_S:
+            raise UsageError(
+                f"--reorder-window is {self.reorder_window_s:g}; give seconds from 0 to {LONGEST_S:,}."
+            )
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from servescope.kv.sizes import written
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+MOST_RANKS = 65_536
 DATA = Path(__file__).resolve().parent / "models.json"
 ELEMENT_BYTES: dict[str, Fraction] = {
     "fp32": Fraction(4),
@@ -182,8 +183,10 @@ def _rate(model: Model, groups: Iterable[LayerGroup], kv_dtype: str | None, tens
 
 def _copies(model: Model, group: LayerGroup, tensor_parallel: int) -> int:
     """How often the ranks hold what one rank alone would hold once. Raises UsageError."""
-    if tensor_parallel < 1:
-        raise UsageError(f"{tensor_parallel} ranks cannot hold a model; name 1 or more.")
+    if not 1 <= tensor_parallel <= MOST_RANKS:
+        raise UsageError(
+            f"{tensor_parallel} ranks cannot hold a model; name 1 or more, up to {MOST_RANKS:,}."
+        )
     heads = group.heads
     if not heads:
         return tensor_parallel

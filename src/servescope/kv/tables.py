@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from servescope.errors import UsageError
-from servescope.kv.catalogue import bytes_per_token, catalogue, element_bytes, fixed_bytes, sequence_bytes
+from servescope.kv.catalogue import (
+    MOST_RANKS,
+    bytes_per_token,
+    catalogue,
+    element_bytes,
+    fixed_bytes,
+    sequence_bytes,
+)
 from servescope.kv.transfer import break_even_tokens, recompute_s, transfer_s
 
 if TYPE_CHECKING:
@@ -39,6 +46,7 @@ MODELS = pa.schema(
         "verified": pa.bool_(),
     }
 )
+MOST_TOKENS = 10**9
 TRANSFER_DOC = (
     "Moving the KV cache of so many tokens one way, beside computing it again; break_even_tokens: from there "
     "on moving takes no longer, null where it always takes longer."
@@ -95,7 +103,7 @@ def models_table(
         try:
             rows.append(model_row(model, kv_dtype=kv_dtype, tensor_parallel=tensor_parallel))
         except UsageError:
-            if tensor_parallel < 1:
+            if not 1 <= tensor_parallel <= MOST_RANKS:
                 raise
             left.append(model.name)
     return pa.Table.from_pylist(rows, MODELS), left
@@ -127,8 +135,12 @@ def transfer_table(
     bandwidth_bytes_per_s  of one way, all ranks together
     prefill                how fast the replica computes prompts
 
-    Raises UsageError as `sequence_bytes` and `transfer_s` do.
+    Raises UsageError for a length beyond `MOST_TOKENS`, and as `sequence_bytes` and `transfer_s` do.
     """
+
+    tokens = tuple(tokens)
+    if too_long := [count for count in tokens if not 0 <= count <= MOST_TOKENS]:
+        raise UsageError(f"--tokens is {too_long[0]}; give 0 to {MOST_TOKENS:,}.")
 
     def size(count: int) -> int:
         return sequence_bytes(model, count, kv_dtype=kv_dtype, tensor_parallel=tensor_parallel)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.errors import UsageError, unknown_name
+from servescope.units import MOST_DAYS
 
 if TYPE_CHECKING:
     from servescope.trace import Trace
@@ -56,7 +57,7 @@ class SessionOptions:
             raise UsageError(f"--max-gap is {self.max_gap_s:g}; give seconds, 0 or more, or leave it out.")
         if (
             self.window_days is not None
-            and not -math.inf < self.window_days[0] < self.window_days[1] < math.inf
+            and not -MOST_DAYS < self.window_days[0] < self.window_days[1] < MOST_DAYS
         ):
             first, last = self.window_days
             raise UsageError(

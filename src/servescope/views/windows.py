@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from servescope.errors import UsageError
+from servescope.units import MOST_DAYS
 from servescope.views.clock import DAY_US
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def window_us(context: Context, days: tuple[float, float] | None, last_days: flo
         end = context.last_us + 1
         return end - round(last_days * DAY_US), end
     first, last = days
-    if not (math.isfinite(first) and math.isfinite(last) and first < last):
+    if not -MOST_DAYS < first < last < MOST_DAYS:
         raise UsageError(f"{option}: a window needs a first day below its last one, not {first:g}:{last:g}.")
     clock_us = context.meta.origin.clock_us
     return round(first * DAY_US) - clock_us, round(last * DAY_US) - clock_us

@@ -14,6 +14,7 @@ from servescope.cache.policies import block_lru
 from servescope.cache.policies.counts import EVICTIONS, USED
 from servescope.errors import UsageError
 from servescope.kernels.jit import borrowing_kernel
+from servescope.units import LONGEST_S
 
 if TYPE_CHECKING:
     from servescope.cache.prompts import Prompts
@@ -38,8 +39,8 @@ class State(NamedTuple):
 
 def new(prompts: Prompts, capacity_blocks: int, seed: int, *, ttl_s: float = 600.0) -> State:
     """An empty cache for these prompts; `seed` is not used. Raises UsageError for a negative time."""
-    if not ttl_s >= 0:
-        raise UsageError(f"ttl_s is {ttl_s:g}; give seconds of at least 0.")
+    if not 0 <= ttl_s <= LONGEST_S:
+        raise UsageError(f"ttl_s is {ttl_s:g}; it must be 0 to {LONGEST_S} seconds, for instance 600.")
     lru = block_lru.new(prompts, capacity_blocks, seed)
     idle = np.zeros(prompts.known, np.int64)
     return State(lru.counts, lru, idle, np.array([round(ttl_s * 1e6)], np.int64))

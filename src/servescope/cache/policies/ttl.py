@@ -15,13 +15,13 @@ from servescope.cache.policies.counts import CAPACITY, EVICTIONS, PEAK, USED, co
 from servescope.errors import UsageError
 from servescope.kernels import linked_list
 from servescope.kernels.jit import borrowing_kernel
+from servescope.units import LONGEST_S
 
 if TYPE_CHECKING:
     from servescope.cache.requests import Requests
 
 # ttl_s: an object leaves when it was not accessed for more than this many seconds of trace time
 PARAMETERS: dict[str, float] = {"ttl_s": 300.0}
-LONGEST_S = 2.0**62 / 1e6
 
 
 class State(NamedTuple):
@@ -45,7 +45,7 @@ class State(NamedTuple):
 def new(requests: Requests, capacity_tokens: int, seed: int, *, ttl_s: float = PARAMETERS["ttl_s"]) -> State:
     """An empty cache for these requests; `seed` is not used. Raises UsageError for a bad `ttl_s`."""
     if not 0 <= ttl_s <= LONGEST_S:
-        raise UsageError(f"ttl_s is {ttl_s:g}; it must be 0 to {LONGEST_S:.0f} seconds, for instance 300.")
+        raise UsageError(f"ttl_s is {ttl_s:g}; it must be 0 to {LONGEST_S} seconds, for instance 300.")
     known = requests.known
     lists = linked_list.rings(known, 1)
     idle = np.array([round(ttl_s * 1e6)], np.int64)
