@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from servescope.report import summary
@@ -158,6 +160,10 @@ def test_a_report_with_prefix_blocks_says_knee_and_advice_after_its_ten_lines() 
     said = _line(saved, "Knee")
     assert said.startswith(f"LRU finds {percent(ratio)} of the blocks at {number(knee_at)} tokens, ")
     assert f"{percent(last)} of the blocks" in said
+    cells = saved.rows("cache", policy="belady_bypass")
+    near = min(cells, key=lambda row: abs(math.log(row["capacity_tokens"] / knee_at)))
+    future = f"at {number(near['capacity_tokens'])} tokens knowing the future would find "
+    assert future + percent(near["block_hit_ratio"]) in said
     assert said.endswith(f"running requests hold up to {number(most)} tokens on top.")
     share = saved.row("reuse_advice", request_type="chat")["same_session_share"]
     assert _line(saved, "Advice, chat") == (

@@ -69,7 +69,8 @@ def _curves(model: str, of: str) -> dict[str, Figure]:
             f"Policies beside LRU{of}",
             CURVE,
             "Block hit ratio of a policy minus that of LRU at the same capacity.",
-            LIMIT + " Differences within the intervals of table policy_differences are ties.",
+            LIMIT
+            + " A small difference can be a tie: `servescope cache` gives intervals (policy_differences).",
             ("cache",),
             partial(beside_lru, model=model),
         ),

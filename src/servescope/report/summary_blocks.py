@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from servescope.report.charts_block_sample import sampled_points
-from servescope.report.charts_blocks import curve_points, knee
+from servescope.report.charts_blocks import BEST, curve_points, knee
+from servescope.report.charts_cache import swept_rows
 from servescope.report.figure import NotDrawn, number, percent
 from servescope.report.saved import ALL
 
@@ -86,7 +88,20 @@ def _knee(saved: Saved, model: str) -> str:
         most = max(row["active_tokens_max"] for row in running)
         held = f"running requests hold up to {number(most)} tokens on top"
     here, end = (f"{percent(y)} of the blocks at {number(x)} {unit}" for x, y in (bend, points[-1]))
-    return f"LRU finds {here}, {end}; {held}."
+    return f"LRU finds {here}, {end}; {_clairvoyance(saved, model, bend[0])}{held}."
+
+
+def _clairvoyance(saved: Saved, model: str, capacity: float) -> str:
+    """What the future would be worth at the swept size next to a capacity of the axis; "" if not swept."""
+    rows, title = swept_rows(saved, model)
+    best = [row for row in rows if row["policy"] == BEST and row["block_hit_ratio"] is not None]
+    if not best:
+        return ""
+    row = min(best, key=lambda row: abs(math.log(row["x"] / capacity)))
+    return (
+        f"at {number(row['x'])} {title.partition(', ')[2]} knowing the future would find "
+        f"{percent(row['block_hit_ratio'])}; "
+    )
 
 
 def _advice(saved: Saved, model: str) -> list[tuple[str, str]]:
