@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +38,18 @@ def test_a_policy_that_breaks_one(servescope: Callable[..., Finished]) -> None:
     assert row["check"] == "runs"
     assert 0 < row["failed"] <= row["traces"] == 200
     assert "which is no resident object" in row["example"]
+
+
+def test_what_keeps_a_policy_from_running_is_no_broken_rule(
+    servescope: Callable[..., Finished], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    done = servescope("check-policy", "lrb")
+    assert (done.code, done.out) == (2, "")
+    assert 'pip install "servescope[lrb]"' in done.err
+    done = servescope("check-policy", "s3fifo:threshold=0")
+    assert (done.code, done.out) == (2, "")
+    assert "threshold is 0" in done.err
 
 
 def test_a_policy_that_is_not_there(servescope: Callable[..., Finished]) -> None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from servescope.trace import Trace
 
 DAY_US = 86_400_000_000
+LRU_ORDER = "lru drops the deepest block of what was used longest ago, so that no prefix gets a hole"
 USUAL = ("fifo", "lru", "vllm", "s3fifo", "gdsf", "workload_aware", "belady", "belady_bypass")
 
 
@@ -74,7 +75,7 @@ def curve(workloads: Sequence[BlockWorkload], sizes: Sequence[Sequence[Size]]) -
     from servescope.result import Table
 
     made: list[pa.Table] = []
-    notes: list[str] = []
+    notes = [LRU_ORDER]
     for one in workloads:
         found = lru_curve(one.prompts, first=one.first)
         rows = found.data.num_rows

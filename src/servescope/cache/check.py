@@ -74,7 +74,10 @@ def policy_named(text: str) -> Policy:
     choice = parse_choice(text)
     if choice.name == BOUND:
         raise UsageError(f"{BOUND} is no policy but what none can pass; name a policy, or FILE.py:NAME.")
-    return Policy(policy_of(choice.name), dict(choice.parameters))
+    found = Policy(policy_of(choice.name), dict(choice.parameters))
+    if not choice.own:
+        found.new(next(iter(random_cases(1, 1))))  # a parameter out of range, a missing extra: no broken rule
+    return found
 
 
 def _failures(policy: Policy, case: Case) -> Iterator[tuple[str, str]]:
