@@ -9,7 +9,7 @@ import pytest
 
 from servescope.report.charts import FIGURES, draw_all
 from servescope.report.charts_blocks import CURVE_POINTS, curve_points, knee
-from servescope.report.figure import percent
+from servescope.report.figure import number, percent
 from servescope.result import Table
 from tests.report import block_sample, sample
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 NAMES = [
     "block_hit_curve", "block_policies", "clairvoyance_distance", "recomputed", "reuse_by_type",
     "hits_by_position", "hits_by_category", "top_prefixes", "logged_beside", "active_kv",
+    "reuse_times", "next_turns",
 ]  # fmt: skip
 
 
@@ -183,6 +184,42 @@ def test_running_requests_hold_what_the_table_says() -> None:
     greatest = [row["y"] for row in found if row["series"] == "greatest"]
     assert max(greatest) <= max(row["active_tokens_max"] for row in saved.rows("active_kv"))
     assert max(greatest) > 0
+
+
+def test_reuse_times_add_up_by_category() -> None:
+    saved = block_sample.saved()
+    drawing, (found,) = drawn(saved, "reuse_times")
+    for name in {row["series"] for row in found}:
+        rows = saved.rows("reuse_time", category=name)
+        total = sum(row["count"] for row in rows)
+        for point in (row for row in found if row["series"] == name):
+            within = sum(row["count"] for row in rows if row["bin_high"] <= point["x"] * 1.006)
+            assert point["y"] == round(within / total, 5)
+        assert [row["y"] for row in found if row["series"] == name][-1] == 1.0
+    first = [row for row in found if row["series"] == found[0]["series"]]
+    half = next(row["x"] for row in first if row["y"] >= 0.5)
+    assert drawing.says == (
+        f"Half of the reuses after {found[0]['series']} come within {number(half)} seconds."
+    )
+
+
+def test_follow_ups_are_those_of_the_table() -> None:
+    saved = block_sample.saved()
+    drawing, (found,) = drawn(saved, "next_turns")
+    assert found
+    for point in found:
+        row = saved.row("next_turn_probability", request_type=point["series"], turn=point["x"])
+        assert point["y"] == row["probability"] and point["requests"] == row["requests"]
+    chat = saved.row("next_turn_probability", request_type="chat", turn=1)
+    assert drawing.says == (
+        f"Of the requests of chat at turn 1, {percent(chat['probability'])} are followed up."
+    )
+    none = only(saved, "next_turn_probability", lambda row: row["turn"] > 20)
+    assert reasons(none)["next_turns"] == "table next_turn_probability has no rows"
+        "no turn has 10 requests",
+        "table next_turn_probability has no rows",
+    )
+    assert all(point["requests"] >= 10 for point in found)
 
 
 def test_what_cannot_be_drawn_says_why() -> None:

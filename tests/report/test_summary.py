@@ -195,5 +195,5 @@ def test_the_page_of_a_sweep_has_its_own_lines() -> None:
 
 def test_a_sample_says_the_knee_with_its_error() -> None:
     alone = block_sample.saved(sample=1.0, policy=(), capacity=())
-    assert [line.label for line in summarise(alone)] == ["Rows", "Knee"]
+    assert [line.label for line in summarise(alone)] == ["Rows", "Knee", "Advice"]
     assert "standard error" in _line(alone, "Knee") and "from a sample" in _line(alone, "Knee")

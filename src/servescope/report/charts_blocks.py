@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from servescope.report.charts_block_reuse import where
+from servescope.report.charts_block_times import times
 from servescope.report.charts_cache import (
     GIB,
     LRU,
@@ -48,7 +49,8 @@ def figures(saved: Saved) -> dict[str, Figure]:
     for place, model in enumerate(models(saved)[:MOST_MODELS]):
         end = "" if place == 0 else f"_{place + 1}"
         of = "" if model == ALL else f", {model}"
-        made |= {name + end: figure for name, figure in {**_curves(model, of), **where(model, of)}.items()}
+        own = {**_curves(model, of), **where(model, of), **times(model, of)}
+        made |= {name + end: figure for name, figure in own.items()}
     return made
 
 

@@ -21,6 +21,10 @@ GRIDS: dict[str, str] = {
     "hit_rates": "Hit rates by definition",
     "user_share": "Heaviest users",
     "workload": "What was replayed",
+    "block_workload": "Prefix blocks that were replayed",
+    "reuse_advice": "Reuse by type, within sessions and across",
+    "reuse_fit": "Reuse times by type and turn",
+    "reuse_concentration": "Who reuses blocks",
     "reproduce_workload": "Workloads, published and ours",
 }
 ROWS = 40  # of one table on the page; the file has them all

@@ -58,7 +58,8 @@ def sampled_lines(saved: Saved) -> list[tuple[str, str]]:
         f"{percent(y)} of the blocks at {number(x)} {unit}" for x, y in (bend, (last["x"], last["y"]))
     )
     error = percent(next(point["high"] - point["y"] for point in points if point["x"] == bend[0]))
-    return [("Knee", f"LRU finds {here} (standard error {error}), {end}, from a sample of the prefix tree.")]
+    said = f"LRU finds {here} (standard error {error}), {end}, from a sample of the prefix tree."
+    return [("Knee", said), ("Advice", "none: it takes all requests, not a sample of them.")]
 
 
 def _workload(about: Row) -> str:
