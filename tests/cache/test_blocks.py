@@ -178,7 +178,7 @@ def test_a_sample_gives_the_curve_alone() -> None:
     result = ss.simulate_cache(trace, policy="lru", sample=1.0)
     assert set(result.tables) == {"curve_sample", "curve_sample_about"}
     assert result["curve_sample"].rows()[-1]["block_hit_ratio"] == 0.5
-    assert any("policies are not used" in note for note in result.notes)
+    assert any("--policy not used" in note for note in result.notes)
     with pytest.raises(UsageError, match="has none"):
         ss.simulate_cache(
             build({"arrival_us": [0], "session_id": [1], "input_tokens": [5]}), unit="session", sample=0.5

@@ -62,6 +62,7 @@ def grown(tmp_path: Path) -> Path:
         (("--ttl", "1e300"), "--ttl is 1e+300"),
         (("--policy", "ttl:ttl_s=1e300"), "ttl_s is 1e+300"),
         (("--seed", HUGE), "below 2^63"),
+        (("--resamples", HUGE), f"--resamples is {HUGE}"),
         (("--window", "0:1e300"), "--window 0:1e+300"),
         (("--bytes-per-token", HUGE), f"--bytes-per-token is {HUGE}"),
         (("--block-tokens", HUGE), f"--block-tokens is {HUGE}"),

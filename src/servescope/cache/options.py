@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 CREDITS = ("prefix", "prompt")
 SHARES = ("0.1%", "0.2%", "0.5%", "1%", "2%", "5%", "10%", "20%", "50%", "100%")
 SEED = 10
+MOST_RESAMPLES = 100_000
 MOST_TOKEN_BYTES = 2**32  # a thousand times what the largest models take
 LISTS = {
     "policy": "policies",
@@ -88,6 +89,8 @@ class CacheOptions:
             raise UsageError(f"--pin is {self.pin}; give seconds of at least 0, up to {LONGEST_S:,}.")
         if not 0 <= self.seed < LIMIT:
             raise UsageError(f"--seed is {self.seed}; give 0 or more, below 2^63.")
+        if not 0 <= self.resamples <= MOST_RESAMPLES:
+            raise UsageError(f"--resamples is {self.resamples}; give draws from 1 to {MOST_RESAMPLES:,}.")
         if self.bytes_per_token is not None and not 0 < self.bytes_per_token <= MOST_TOKEN_BYTES:
             raise UsageError(
                 f"--bytes-per-token is {self.bytes_per_token}; give bytes from 1 to {MOST_TOKEN_BYTES:,}."
