@@ -8,6 +8,7 @@ Source: "A Year in LLM Serving" (arXiv 2608.13573), artifact HarvardMadSys/chute
 from __future__ import annotations
 
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from servescope.units import NS_PER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Future
 
     from servescope.formats.format import Context, Sample
     from servescope.formats.parquet import ParquetFile
@@ -160,9 +162,11 @@ def trace_of(
     facts    of the sources, for the metadata
     origins  names of the original files, if `files` are sorted copies of them
     """
-    layout, runs, rejects = survey(files, context, origins=origins)
-    context.decide(f"times are {layout.unit} on the nominal clock that begins at 1970-01-01 00:00")
-    sides = _sides(context)
+    with ThreadPoolExecutor(1) as pool:  # a year's cohorts take as long as its times
+        cohorts = pool.submit(_cohorts, context.options.cohorts)
+        layout, runs, rejects = survey(files, context, origins=origins)
+        context.decide(f"times are {layout.unit} on the nominal clock that begins at 1970-01-01 00:00")
+        sides = _sides(context, cohorts)
     starts = np.cumsum([0, *(run.rows for run in runs)]).tolist()
     parts = tuple(ChutesPart(layout, run, start, sides) for run, start in zip(runs, starts[:-1], strict=True))
     context.ledger.kept = starts[-1]
@@ -186,7 +190,11 @@ def _columns(layout: Layout, sides: columns_of.SideTables) -> list[str]:
     return [name for name in schema.NAMES if name in stated or name in ALWAYS]
 
 
-def _sides(context: Context) -> columns_of.SideTables:
+def _cohorts(path: str | None) -> columns_of.Cohorts | None:
+    return columns_of.cohorts_of(*read_cohorts(path)) if path else None
+
+
+def _sides(context: Context, cohorts: Future[columns_of.Cohorts | None]) -> columns_of.SideTables:
     options = context.options
     context.decide("the user key is the user id and its rotation round, ID@ROUND")
     context.decide("a cached prefix does not cross models")
@@ -196,11 +204,10 @@ def _sides(context: Context) -> columns_of.SideTables:
         context.decide(f"model names from {options.model_names}; ids without a name stay ids")
         if shared:
             context.decide(f"{shared} model names stand for several chute ids; the id is added to each")
-    cohorts = None
+    found = cohorts.result()
     if options.cohorts:
-        cohorts = columns_of.cohorts_of(*read_cohorts(options.cohorts))
         context.decide(f"cohorts from {options.cohorts}")
-    return columns_of.SideTables(models, cohorts)
+    return columns_of.SideTables(models, found)
 
 
 FORMAT = Format("chutes", "Chutes year (Parquet, streamed in place)", detect, open=open_trace)

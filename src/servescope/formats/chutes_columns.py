@@ -81,11 +81,9 @@ class Cohorts:
         return self.months[self.keys.find(*text_buffers(keys))]
 
 
-def cohorts_of(keys: pa.Array, months: npt.NDArray[np.int16]) -> Cohorts | None:
-    """The table of distinct user keys and their months; None where it is empty."""
-    held = Texts()
-    held.add(*text_buffers(keys))
-    return Cohorts(held, np.append(months, np.int16(-1))) if len(held) else None
+def cohorts_of(keys: Texts, months: npt.NDArray[np.int16]) -> Cohorts | None:
+    """The table of user keys and their months, int16[keys]; None where it is empty."""
+    return Cohorts(keys, np.append(months, np.int16(-1))) if len(keys) else None
 
 
 @dataclass(frozen=True)

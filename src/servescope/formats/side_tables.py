@@ -52,8 +52,8 @@ def read_model_names(path: str) -> tuple[dict[str, str], int]:
     return {c: f"{text} [{c}]" if text in shared else text for c, text in names.items()}, len(shared)
 
 
-def read_cohorts(path: str) -> tuple[pa.Array, npt.NDArray[np.int16]]:
-    """User keys `ID@ROUND`, distinct, and their months of first appearance, from user_id, rehash_round,
+def read_cohorts(path: str) -> tuple[Texts, npt.NDArray[np.int16]]:
+    """User keys `ID@ROUND` and, by code, their months of first appearance, from user_id, rehash_round,
     release_cohort.
 
     Raises UsageError for missing columns, DataError for a value that is no whole number from 0, or a
@@ -64,9 +64,10 @@ def read_cohorts(path: str) -> tuple[pa.Array, npt.NDArray[np.int16]]:
         _column(path, table, (column,))
     users, rounds, texts = (_one(table.column(column)) for column in COHORT_COLUMNS)
     rows = np.flatnonzero(pc.fill_null(pc.greater(pc.binary_length(texts), 0), False))
-    months = _months(path, texts.take(pa.array(rows)), rows)
-    turns = pc.fill_null(rounds, "")
-    keys = pc.binary_join_element_wise(pc.fill_null(users, "None"), turns, "@").take(pa.array(rows))
+    if len(rows) < len(texts):
+        users, rounds, texts = (column.take(pa.array(rows)) for column in (users, rounds, texts))
+    months = _months(path, texts, rows)
+    keys = pc.binary_join_element_wise(pc.fill_null(users, "None"), pc.fill_null(rounds, ""), "@")
     known = Texts()
     codes = known.add(*text_buffers(keys))
     first = np.full(len(known), -1, np.int64)
@@ -75,7 +76,7 @@ def read_cohorts(path: str) -> tuple[pa.Array, npt.NDArray[np.int16]]:
     if len(differ):
         at = int(differ[0])
         raise DataError(f"{path}: row {rows[at] + 1}: user key {keys[at]} has two cohorts; keep one.")
-    return keys.take(pa.array(first)), months[first]
+    return known, months[first]
 
 
 def _months(path: str, texts: pa.Array, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int16]:
