@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from servescope.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 PathLike = str | os.PathLike[str]
 HASH_CHUNK_BYTES = 1 << 22
@@ -85,6 +85,13 @@ def refuse_target(target: PathLike, *, folder: bool, own: tuple[str, ...] = ()) 
             f"{target}: the folder would be replaced, but holds other files ({', '.join(foreign[:3])}); "
             "name a new or empty folder."
         )
+
+
+def refuse_sources(target: PathLike, sources: Iterable[PathLike]) -> None:
+    """Raise UsageError where `target` is one of the files or folders that the trace is read from."""
+    for source in sources:
+        if Path(source).exists() and Path(target).exists() and Path(source).samefile(target):
+            raise UsageError(f"{target}: the trace is read from it; name another place to write.")
 
 
 def _refuse_place(path: Path) -> None:

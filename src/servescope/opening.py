@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from servescope.errors import UsageError
@@ -27,6 +28,12 @@ def trace_of(trace: TraceLike) -> Trace:
     if isinstance(trace, Trace):
         return trace
     return trace() if callable(trace) else read_trace([os.fspath(trace)])
+
+
+def source_paths(traces: Sequence[TraceLike]) -> list[PathLike]:
+    """Where traces will be read from, as far as it is known beforehand: paths, or `partial(read, *paths)`."""
+    given = [trace.args if isinstance(trace, partial) else (trace,) for trace in traces]
+    return [path for paths in given for path in paths if isinstance(path, str | os.PathLike)]
 
 
 def read_all(traces: Sequence[TraceLike], options: dict[str, Any]) -> Trace:

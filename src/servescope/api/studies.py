@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from servescope.errors import UsageError
-from servescope.files import PathLike, atomic, refuse_target
+from servescope.files import PathLike, atomic, refuse_sources, refuse_target
 from servescope.ledger import Ledger
-from servescope.opening import TraceLike, trace_of
+from servescope.opening import TraceLike, source_paths, trace_of
 from servescope.provenance import document_of, result_of
 from servescope.rejects import write_rejects
 from servescope.result import Result
@@ -168,8 +168,10 @@ def sessions(
 
     if out is not None:
         refuse_target(out, folder=False)
+        refuse_sources(out, source_paths([trace]))
     if tables is not None:
         refuse_target(tables, folder=True, own=("*.parquet", "figures"))
+        refuse_sources(tables, source_paths([trace]))
     whole = trace_of(trace)
     result = sessions_result(whole, out=out, tables=tables, against=against, options=options)
     if tables is not None and against is not None:

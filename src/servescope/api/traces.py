@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from servescope.files import PathLike, refuse_target
+from servescope.files import PathLike, refuse_sources, refuse_target
 from servescope.formats.format import ReadOptions
 from servescope.formats.read import read_trace
-from servescope.opening import TraceLike, in_order, pool_result, read_all, trace_of
+from servescope.opening import TraceLike, in_order, pool_result, read_all, source_paths, trace_of
 from servescope.provenance import result_of, written_result
 from servescope.rejects import without_values
 
@@ -85,6 +85,7 @@ def convert(
     from servescope.trace_write import write_canonical
 
     refuse_target(out, folder=bool(shard_rows), own=("part-*.parquet",))
+    refuse_sources(out, source_paths(traces))
     with in_order(traces, Path(out).parent, options) as whole:
         tell = None if written is None else lambda rows: written(rows, whole.rows)
         write_canonical(whole, Path(out), shard_rows=shard_rows, progress=tell)
@@ -114,6 +115,7 @@ def export(
     from servescope.sessions.objects import with_objects
 
     refuse_target(out, folder=False)
+    refuse_sources(out, source_paths([trace]))
     whole = with_objects(trace_of(trace), objects, **sessions)
     notes = exports.export(whole, Path(out), to=to, lossy=lossy, delta_prompts=delta_prompts)
     return written_result("export", whole, out, notes=notes, to=to, lossy=lossy, delta_prompts=delta_prompts)
@@ -145,6 +147,7 @@ def fingerprint(
     from servescope.fingerprint import read_key
 
     refuse_target(out, folder=False)
+    refuse_sources(out, log)
     trace = write_fingerprint(
         [os.fspath(source) for source in log],
         Path(out),

@@ -34,7 +34,7 @@ NOT_SAMPLED = {
 NOT_RUN = {"--policy": "policies", "--capacity": "capacities"}
 WHY = {
     "--credit": "a hit of blocks saves their tokens",
-    "--sample": "it follows a part of the prefix tree, and sessions have none",
+    "--sample": "it follows a part of the prefix tree, and a session has none",
 }
 
 
