@@ -7,7 +7,7 @@ same id after two different prefixes is two nodes whether ids are chained or not
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -87,7 +87,7 @@ class PromptTrace:
 
     prompts: Prompts
     requests: Ints
-    columns: dict[str, npt.NDArray[np.generic]]
+    columns: dict[str, npt.NDArray[Any]]
     without_list: int
     other_rows: int
 

@@ -59,8 +59,8 @@ def read_facts(trace: Trace) -> Facts:
     models = int(columns["model"].max(initial=NONE)) + 2
     both = (columns["user"] + 1) * models + columns["model"] + 1
     known, pair = np.unique(both, return_inverse=True)
-    tokens = [np.where(columns[n] < 0, schema.NULL_INT64, columns[n]) for n in READ[-2:]]
-    return Facts(pair, columns["endpoint"], columns["arrival_us"], *tokens, len(known))
+    tokens_in, tokens_out = (np.where(columns[n] < 0, schema.NULL_INT64, columns[n]) for n in READ[-2:])
+    return Facts(pair, columns["endpoint"], columns["arrival_us"], tokens_in, tokens_out, len(known))
 
 
 @kernel
