@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
+from hypothesis import given, settings
 
 from servescope.cache import in_report
 from servescope.cache.in_report import report_options, report_tables
 from servescope.cache.options import options_of
 from servescope.cache.result import cache_result
 from servescope.errors import UsageError
+from servescope.report.charts import draw_all
+from servescope.report.saved import saved_of
+from servescope.report.summary import summarise
 from servescope.views import VIEWS, run_views
 from tests.report import block_sample
-from tests.traces import build
+from tests.traces import build, traces
+
+if TYPE_CHECKING:
+    from servescope.trace import Trace
 
 CEILING = ["reuse_ceiling"]
 
@@ -50,6 +59,18 @@ def test_without_blocks_there_is_nothing_and_a_model_is_said_to_be_unused() -> N
     empty = build({"arrival_us": [0, 1], "block_ids": [[], None]})
     views, _, _ = run_views(empty, CEILING)
     assert report_tables(empty, views, report_options()) == ([], [])
+
+
+@settings(max_examples=40, deadline=None)
+@given(trace=traces(need=("block_ids",)))
+def test_whatever_the_trace_the_report_goes_on(trace: Trace) -> None:
+    views, _, _ = run_views(trace, CEILING)
+    tables, notes = report_tables(trace, views, report_options("minimax-m2.5"), threads=1)
+    document = {"command": "report", "notes": notes, "meta": {"columns": trace.meta.columns}}
+    saved = saved_of({table.name: table for table in tables}, document)
+    _, skipped = draw_all(saved)
+    assert not [item for item in skipped if "lacks a column" in item.reason]
+    assert len(summarise(saved)) >= (11 if saved.has("block_workload") else 10)
 
 
 def test_long_traces_are_sampled_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
