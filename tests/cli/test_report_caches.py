@@ -54,3 +54,21 @@ def test_an_unknown_model_is_refused_before_anything_is_written(
     done = servescope("report", trace, "--kv-model", "minimax-m2.55", "-o", tmp_path / "out")
     assert done.code == 2 and "minimax-m2.5" in done.err
     assert not (tmp_path / "out").exists()
+
+
+def test_the_terminal_withholds_advice_too(servescope: Call, tmp_path: Path) -> None:
+    write_canonical(block_sample.trace(cached=0.1), tmp_path / "logged.parquet")
+    call = ("cache", tmp_path / "logged.parquet", "--policy", "lru", "--capacity", "10%")
+    done = servescope(*call)
+    assert done.code == 0, done.err
+    assert "Advice: the prediction (lru" in done.out and "advice is withheld" in done.out.replace("\n  ", " ")
+    assert "Advice, chat" not in done.out
+
+
+def test_a_sample_ends_with_its_knee_and_page(servescope: Call, trace: Path, tmp_path: Path) -> None:
+    done = servescope("cache", trace, "--sample", "1", "-o", tmp_path / "out")
+    assert done.code == 0, done.err
+    assert "Knee: LRU finds " in done.out
+    assert done.out.endswith(f"{tmp_path / 'out'}/report.html\n")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Block hit ratio by capacity, from a sample" in page

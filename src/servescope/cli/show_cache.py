@@ -25,16 +25,23 @@ SHOWN = 40
 
 def show_cache(result: Result, folder: str | None, *, json: bool) -> None:
     """Print a sweep: one JSON document on stdout, or lines, grids and the path of the page."""
-    if json or "cache" not in result.tables:  # a sample has its curve alone
-        show(result, json=json)
+    if json:
+        show(result, json=True)
         return
     from servescope.report.saved import saved_of
+    from servescope.report.summary_blocks import sampled_lines
     from servescope.report.summary_cache import cache_lines
 
     width = shutil.get_terminal_size().columns
+    saved = saved_of(result.tables, {"notes": result.notes})
+    if "cache" not in result.tables:  # a sample has its curve alone
+        show(result, json=False)
+        typer.echo("")
+        _print_lines(sampled_lines(saved), width)
+        _print_page(folder)
+        return
     print_notes(result, width)
-    for label, text in cache_lines(saved_of(result.tables, {})):
-        print_wrapped(f"{label}: {text}", width)
+    _print_lines(cache_lines(saved), width)
     rows = result["cache"].rows()
     ties = _ties(result)
     for model in dict.fromkeys(row["model"] for row in rows):
@@ -44,6 +51,15 @@ def show_cache(result: Result, folder: str | None, *, json: bool) -> None:
             _print_grid(f"{title}{of} ({TIE} ties with lru)", own, metric, ties, width)
     if "reproduce" in result.tables:
         _print_reproduced(result["reproduce"].rows(), width)
+    _print_page(folder)
+
+
+def _print_lines(lines: Sequence[tuple[str, str]], width: int) -> None:
+    for label, text in lines:
+        print_wrapped(f"{label}: {text}", width)
+
+
+def _print_page(folder: str | None) -> None:
     if folder is not None:
         typer.echo(f"\n{folder.rstrip('/')}/report.html")
 
