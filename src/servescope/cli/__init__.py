@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from servescope.cli import cache, check_policy, compose, inspect, kv, sessions, store
+from servescope.cli.memory import share_one_heap
 from servescope.errors import ServescopeError
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code; every error ends here, as one message on stderr."""
     for number in STOPPED:
         signal.signal(number, _stop)
+    share_one_heap()
     settings: dict[str, Any] = {"debug": False}
     code = run(sys.argv[1:] if arguments is None else list(arguments), settings)
     for number in STOPPED:  # done: a late signal must not turn a finished run into an interrupted one
