@@ -9,7 +9,7 @@ import pytest
 
 from servescope.cache.given_rates import given_rates
 from servescope.cache.policies import workload
-from servescope.errors import DataError
+from servescope.errors import DataError, UsageError
 from tests.cache.prompts import hits_of, lay
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def test_files_that_cannot_be_used_are_refused(tmp_path: Path, text: str | None,
     path = tmp_path / "rates.json"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(UsageError if text is None else DataError, match=says):
         given_rates(str(path), ["x"])
 
 

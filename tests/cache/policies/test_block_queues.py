@@ -98,7 +98,7 @@ def test_held_blocks_stay(
 
 
 def test_a_negative_time_is_refused() -> None:
-    with pytest.raises(UsageError, match="at least 0"):
+    with pytest.raises(UsageError, match="must be 0 to"):
         block_ttl.new(lay([(1,)]), 1, 0, ttl_s=-1)
 
 
