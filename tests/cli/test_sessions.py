@@ -10,8 +10,9 @@ import pytest
 from benchmarks.make_trace import Shape, make
 
 import servescope as ss
+from servescope.errors import UsageError
 from tests.reference.reconstruction import chains, takes_part
-from tests.traces import rows_of
+from tests.traces import build, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,3 +102,18 @@ def test_a_trace_without_counts_is_refused_with_a_remedy(servescope: Servescope,
         "sessions", path, "--map", "arrival=at", "--map", "input_tokens=prompt", "--time-unit", "s"
     )
     assert done.code == 2 and "no output_tokens" in done.err and "--map" in done.err
+
+
+def test_tables_never_replace_parquet_files_of_somebody_else(tmp_path: Path) -> None:
+    held = {"arrival_us": [0, 5], "input_tokens": [5, 9], "output_tokens": [1, 1], "user": ["a", "a"]}
+    ss.sessions(build(held), tables=tmp_path / "own")
+    known = build({**held, "parent_id": [None, 0], "session_id": [0, 0], "turn": [1, 2]})
+    for _ in range(2):  # what it wrote itself may be replaced
+        ss.sessions(known, tables=tmp_path / "own", against="stated")
+    assert (tmp_path / "own" / "accuracy.parquet").is_file()
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "year.parquet").write_bytes(b"not ours")
+    with pytest.raises(UsageError, match=r"year\.parquet"):
+        ss.sessions(known, tables=other)
+    assert (other / "year.parquet").read_bytes() == b"not ours"

@@ -24,6 +24,18 @@ SAMPLE = Path(__file__).resolve().parents[1] / "data" / "sample.jsonl.zst"
 DEMO_FOLDER = "servescope-demo"
 WINDOWS_S = (10, 300)
 REPORT_ENTRIES = ("report.html", "report.json", "tables", "figures", "rows", "state")
+SESSION_TABLES = (
+    "summary",
+    "session_rows",
+    "limits",
+    "session_turns",
+    "link_ambiguity",
+    "think_time",
+    "prompt_growth",
+    "accuracy*",
+    "rejects",
+)
+SESSION_ENTRIES = (*(f"{name}.parquet" for name in SESSION_TABLES), "figures")
 
 
 def views(
@@ -170,7 +182,7 @@ def sessions(
         refuse_target(out, folder=False)
         refuse_sources(out, source_paths([trace]))
     if tables is not None:
-        refuse_target(tables, folder=True, own=("*.parquet", "figures"))
+        refuse_target(tables, folder=True, own=SESSION_ENTRIES)
         refuse_sources(tables, source_paths([trace]))
     whole = trace_of(trace)
     result = sessions_result(whole, out=out, tables=tables, against=against, options=options)
