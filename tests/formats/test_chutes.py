@@ -288,7 +288,7 @@ def test_broken_side_tables(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file"):
         read_trace([path], ReadOptions(cohorts=str(tmp_path / "none.csv")))
     faulty = write(tmp_path / "b.parquet", rows_of([1, 2], ot=pa.array([3, 2**40])))
-    with pytest.raises(BadRowError, match='b.parquet:2: field "ot"'):  # the trace comes first
+    with pytest.raises(BadRowError, match=r'b\.parquet:2: field "ot"'):  # the trace comes first
         read_trace([faulty], ReadOptions(cohorts=str(table)))
 
 
