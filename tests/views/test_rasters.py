@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from servescope.trace import Trace
 
 DAY_US = 86_400_000_000
-ALWAYS = (-(10**9), 10**9)
+ALWAYS = (-(10**7), 10**7)
 EVER = (float("-inf"), float("inf"))
 
 
