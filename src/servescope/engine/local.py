@@ -22,7 +22,8 @@ def map(
 ) -> Iterator[Done]:
     """Yield `work(slice)` for every slice, in the order of the slices.
 
-    threads  how many slices are in work at once; so many results at most wait for their turn
+    threads  how many slices are in work at once; one more waits, so that none of the threads is idle while
+             the caller is busy with a result
     give_up  called where the rest is not wanted any more, before slices in work are waited for
 
     An error in `work` is raised when its slice is due; slices not yet begun are dropped.
@@ -35,7 +36,7 @@ def map(
     pool = ThreadPoolExecutor(threads, thread_name_prefix="servescope")
     try:
         for one in slices:
-            if len(pending) == threads:
+            if len(pending) > threads:
                 yield pending.popleft().result()
             pending.append(pool.submit(work, one))
         while pending:

@@ -248,4 +248,5 @@ VIEW = View(
         "model_hour": ("model", TIMES),
     },
     ModelGaps,
+    slow=True,
 )

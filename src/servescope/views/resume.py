@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from servescope.views.sketch import Sketch, View, ViewOptions
 
 KEEP_S = 10.0  # at least, between two states of a run …
-PAUSES = 20  # … and so many times what writing the last one took: a twentieth of the run at most
+PAUSES = 40  # … and so many times what writing the last one took: a fortieth of the run at most
 PIECE = 1 << 20  # texts handed over at a time
 KEPT = 2  # states that stay: the whole, and one that a longer last row group leaves valid
 ANEW = "Run without --resume to scan everything anew, or name another folder."

@@ -128,7 +128,8 @@ def _tables(job: Job, ordered: dict[str, Sketch]) -> list[Table]:
         whole = replace(job.merged, parts=len(job.trace.parts))
         calls.append(partial(_stored, job.keeper, job.keeper.taken(whole, job.context)))
     job.merged.sketches.clear()  # each is let go once its tables are made
-    names = sorted(sketches, key=lambda name: _weight(sketches[name]), reverse=True)
+    slow = {view.name for view in job.views if view.slow}
+    names = sorted(sketches, key=lambda name: (name in slow, _weight(sketches[name])), reverse=True)
     calls += [partial(_finished, sketches, name) for name in names]
     return [table for tables in local.results(calls, threads=job.running.threads) for table in tables]
 

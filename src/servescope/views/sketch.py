@@ -113,6 +113,7 @@ class View:
     ordered  it needs all rows in order: it cannot merge, and no state of it is kept
     filters  columns of its row filters: where the source lacks one, the condition counts as true
     notes    what to tell the reader, known before the scan
+    slow     its tables take long for their size, and are begun before the others
     """
 
     name: str
@@ -122,6 +123,7 @@ class View:
     ordered: bool = False
     filters: tuple[str, ...] = ()
     notes: Callable[[Context], list[str]] = no_notes
+    slow: bool = False
 
 
 def held(context: Context, columns: Sequence[str]) -> tuple[str, ...]:
