@@ -173,6 +173,14 @@ def test_a_host_tier_stands_behind_each_size() -> None:
     assert rows == [(2, 0, 2), (3, 0, 2)]
 
 
+def test_what_running_requests_leave_of_the_largest_size() -> None:
+    held = {"arrival_us": [0, 1_000_000], "completed_us": [4_000_000, 3_000_000], "block_ids": [[1, 2], [3]]}
+    trace = build({**held, "input_tokens": [32, 16]}, block_tokens=BLOCK_TOKENS)
+    result = ss.simulate_cache(trace, policy="lru", capacity="2blocks,5blocks")
+    assert [row["active_tokens_max"] for row in result["active_kv"].rows()] == [32, 48, 48, 32]
+    assert [row["left_tokens_min"] for row in result["active_kv"].rows()] == [48, 32, 32, 48]
+
+
 def test_a_sample_gives_the_curve_alone() -> None:
     trace = build({"arrival_us": [0, 1], "block_ids": [[1, 2], [1, 2]]}, block_tokens=BLOCK_TOKENS)
     result = ss.simulate_cache(trace, policy="lru", sample=1.0)

@@ -108,7 +108,8 @@ def beside(
             tables.append(_of_model(beside_log.table, one.name))
             notes += beside_log.notes
         code = None if one.name == ALL else trace.codes("model")[one.name]
-        active, said = active_kv(trace, code=code)
+        memory = max((size.tokens for size in devices), default=None)  # left: of the largest size
+        active, said = active_kv(trace, code=code, memory_tokens=memory)
         tables += [_of_model(table, one.name) for table in active]
         notes += said
         if not options.host_capacities:
