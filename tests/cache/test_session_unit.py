@@ -79,3 +79,27 @@ def test_several_models_in_one_cache_are_said() -> None:
     _, notes = swept(growing_trace(80), models=("m0",))
     assert not any("share the cache" in note for note in notes)
     assert any("left out" in note and "of other models (other_model)" in note for note in notes)
+
+
+def test_logged_hits_stand_beside_the_prefixes_of_sessions() -> None:
+    columns = {
+        "arrival_us": [0, 1, 2],
+        "session_id": [0, 0, 1],
+        "parent_id": [None, 0, None],
+        "input_tokens": [10, 20, 30],
+        "output_tokens": [2, 1, 1],
+        "cached_tokens": [0, 12, 0],
+        "model": ["m", "m", "n"],
+    }
+    found, notes = swept(build(columns))
+    whole = next(row for row in found["trust"] if row["dimension"] == "all")
+    assert (whole["logged_tokens"], whole["predicted_tokens"], whole["model"]) == (12, 12, "*")
+    assert not any("withheld" in note for note in notes)
+    columns["cached_tokens"] = [0, 0, 30]
+    _, notes = swept(build(columns))
+    assert any("advice is withheld" in note for note in notes)
+    by_model, _ = swept(build(columns), models=("m", "n"))
+    assert {row["model"] for row in by_model["trust"]} == {"m", "n"}
+    assert (
+        "trust" not in swept(build({name: columns[name] for name in columns if name != "cached_tokens"}))[0]
+    )

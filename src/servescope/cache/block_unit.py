@@ -18,6 +18,7 @@ from servescope.cache.blocks import ALL, BlockWorkload, block_workload, prepare
 from servescope.cache.capacity import HOST_OPTION, parse_capacities, resolve
 from servescope.cache.findings import findings
 from servescope.cache.given_rates import given_rates
+from servescope.cache.model_tables import joined, of_model
 from servescope.cache.option_rules import refuse_beside_sample
 from servescope.cache.policies import BLOCK_POLICIES
 from servescope.cache.tiers import tiers_table
@@ -101,16 +102,16 @@ def beside(
     notes: list[str] = []
     for one, devices in zip(workloads, sizes, strict=True):
         found, said = findings(one.found, one.categories, one.types)
-        tables += [_of_model(table, one.name) for table in (reuse_advice(one.found, one.types), *found)]
+        tables += [of_model(table, one.name) for table in (reuse_advice(one.found, one.types), *found)]
         notes += said
         beside_log = trust_of_blocks(trace, one, devices[0] if len(devices) == 1 else None)
         if beside_log is not None:
-            tables.append(_of_model(beside_log.table, one.name))
+            tables.append(of_model(beside_log.table, one.name))
             notes += beside_log.notes
         code = None if one.name == ALL else trace.codes("model")[one.name]
         memory = max((size.tokens for size in devices), default=None)  # left: of the largest size
         active, said = active_kv(trace, code=code, memory_tokens=memory)
-        tables += [_of_model(table, one.name) for table in active]
+        tables += [of_model(table, one.name) for table in active]
         notes += said
         if not options.host_capacities:
             continue
@@ -127,11 +128,6 @@ def beside(
     return joined(tables), notes
 
 
-def _of_model(table: Table, name: str) -> Table:
-    column = pa.array([name] * table.data.num_rows, pa.string())
-    return replace(table, data=table.data.append_column("model", column))
-
-
 def sampled(trace: Trace, options: CacheOptions, progress: Progress | None) -> tuple[list[Table], list[str]]:
     """LRU's curve from a part of the prefix tree; nothing else is run."""
     notes = refuse_beside_sample(options)
@@ -141,15 +137,6 @@ def sampled(trace: Trace, options: CacheOptions, progress: Progress | None) -> t
         sizes = [round(tokens * token_bytes) for tokens in made.data["capacity_tokens"].to_pylist()]
         made = replace(made, data=made.data.append_column("capacity_bytes", pa.array(sizes, pa.int64())))
     return [made, *about], [*notes, *said, *of_bytes]
-
-
-def joined(tables: Sequence[Table]) -> list[Table]:
-    """Tables of one name put together, in the order of their first appearance."""
-    names = dict.fromkeys(table.name for table in tables)
-    return [
-        replace(of_name[0], data=pa.concat_tables([table.data for table in of_name]))
-        for of_name in ([table for table in tables if table.name == name] for name in names)
-    ]
 
 
 UNIT = Unit(

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from servescope.cache.choice import BOUND, parse_choice
+from servescope.cache.model_tables import joined, of_model
 from servescope.cache.object_curve import lru_curve, shrinking_accesses
 from servescope.cache.objects import ALL, ObjectWorkload, object_workload, told
 from servescope.cache.policies import OBJECT_POLICIES
 from servescope.cache.session_limits import limits_table
 from servescope.cache.simulate import prepare
+from servescope.cache.trust import trust_of_sessions
 from servescope.cache.units import Unit
+from servescope.sessions.links import session_links
 from servescope.tables import ratio, stacked, table
 
 if TYPE_CHECKING:
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from servescope.trace import Trace
 
 I64, F64, TEXT = pa.int64(), pa.float64(), pa.string()
+MOST_ROWS = 20_000_000  # of a trace whose logged hits are compared: they are held in memory
 EXACT, REPLAYED = "reuse_distance", "replay"
 WORKLOAD = {
     "model": TEXT,
@@ -179,6 +184,30 @@ def _about(made: Any) -> list[Any]:
     ]
 
 
+def beside(
+    trace: Trace,
+    workloads: Sequence[ObjectWorkload],
+    sizes: Sequence[Sequence[Size]],
+    options: CacheOptions,
+) -> tuple[list[Table], list[str]]:
+    """Table `trust`: what the source logged as cached beside the prefixes of its sessions."""
+    if not trace.has("cached_tokens"):
+        return [], []
+    if trace.rows > MOST_ROWS:
+        return [], [
+            f"logged cached tokens are not compared: the trace has {trace.rows:,} requests, more than "
+            f"{MOST_ROWS:,}; `servescope sessions --window FROM:TO -o FILE` cuts a part out"
+        ]
+    tables, notes = [], []
+    for made in workloads:
+        asked = replace(options.sessions, model=None if made.name == ALL else made.name)
+        found = trust_of_sessions(trace, session_links(trace, asked))
+        if found is not None:
+            tables.append(of_model(found.table, made.name))
+            notes += found.notes
+    return joined(tables), notes
+
+
 UNIT = Unit(
     "session",
     OBJECT_POLICIES,
@@ -188,4 +217,5 @@ UNIT = Unit(
     workload,
     curve,
     about,
+    beside,
 )
