@@ -34,13 +34,15 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole_s(source: Path) -> float:
-    """Seconds that one undisturbed conversion takes, compiled kernels in the cache."""
-    for name in ("first", "second"):
+    """Seconds that the quickest of some conversions takes, compiled kernels in the cache."""
+    seconds = []
+    for name in ("first", "second", "third", "fourth"):
         begin = time.perf_counter()
         subprocess.run(
             [*CALL, str(source), "-o", str(source.with_name(name))], check=True, capture_output=True
         )
-    return time.perf_counter() - begin
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds[1:])
 
 
 def stop(source: Path, folder: Path, number: int, after_s: float, temporary: Path) -> int:
