@@ -21,7 +21,8 @@ POINTS = 5_000  # a figure holds about this many points at most
 SERIES = 9  # and this many coloured series; the rest become one
 HEIGHT = 260
 FEW = 40
-SHORT = "format(datum.value, '~s')"  # labels such as 800, 1.2k: each tick with its own prefix
+# labels such as 0.1, 800, 1.2k: each tick with its own prefix, none below 1 (100m reads as metres)
+SHORT = "abs(datum.value) < 1 ? format(datum.value, '~r') : format(datum.value, '~s')"
 
 
 class NotDrawn(Exception):  # noqa: N818 (the reason is shown to the reader, it is no failure)
