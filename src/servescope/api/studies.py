@@ -182,8 +182,8 @@ def sessions(
         refuse_target(out, folder=False)
         refuse_sources(out, source_paths([trace]))
     if tables is not None:
-        refuse_target(tables, folder=True, own=SESSION_ENTRIES)
         refuse_sources(tables, source_paths([trace]))
+        refuse_target(tables, folder=True, own=SESSION_ENTRIES)
     whole = trace_of(trace)
     result = sessions_result(whole, out=out, tables=tables, against=against, options=options)
     if tables is not None and against is not None:
