@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.cache.policies.counts import CAPACITY, EVICTIONS, PEAK, USED, counters
+from servescope.cache.policies.ended import next_ended
 from servescope.kernels.jit import borrowing_kernel
 
 if TYPE_CHECKING:
@@ -77,12 +78,11 @@ def step(state: State, prompts: Prompts, request: int) -> int:
     """One request: how many of its blocks, from the first, were cached. Changes the state."""
     counts, users, after, before, held, ended, drop = state
     root = len(users)
-    now = prompts.arrival_us[request]
-    while ended[0] < request and prompts.ends_us[prompts.ending[ended[0]]] <= now:
-        if prompts.ending[ended[0]] >= request:
-            break
-        let_go(state, prompts, prompts.ending[ended[0]])
+    done = next_ended(prompts, ended[0], request)
+    while done >= 0:
+        let_go(state, prompts, done)
         ended[0] += 1
+        done = next_ended(prompts, ended[0], request)
     low, high = prompts.offsets[request], prompts.offsets[request + 1]
     place = low
     while place < high and users[prompts.nodes[place]] >= 0:

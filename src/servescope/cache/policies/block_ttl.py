@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from servescope.cache.policies import block_lru
 from servescope.cache.policies.counts import EVICTIONS, USED
+from servescope.cache.policies.ended import next_ended
 from servescope.errors import UsageError
 from servescope.kernels.jit import borrowing_kernel
 from servescope.units import LONGEST_S
@@ -52,15 +53,14 @@ def step(state: State, prompts: Prompts, request: int) -> int:
     lru, idle_us = state.lru, state.idle_us
     users, after, before, ended = lru.users, lru.after, lru.before, lru.ended
     now = prompts.arrival_us[request]
-    while ended[0] < request:
-        done = prompts.ending[ended[0]]
-        if done >= request or prompts.ends_us[done] > now:
-            break
+    done = next_ended(prompts, ended[0], request)
+    while done >= 0:
         block_lru.let_go(lru, prompts, done)
         low = prompts.offsets[done]
         for place in range(low, low + lru.held[done]):
             idle_us[prompts.nodes[place]] = prompts.ends_us[done]
         ended[0] += 1
+        done = next_ended(prompts, ended[0], request)
     root = len(users)
     oldest = after[root]
     while oldest != root and now - idle_us[oldest] > state.ttl_us[0]:

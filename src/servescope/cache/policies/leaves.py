@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.cache.policies.counts import CAPACITY, EVICTIONS, PEAK, USED, counters
+from servescope.cache.policies.ended import next_ended
 from servescope.kernels.jit import borrowing_kernel
 
 if TYPE_CHECKING:
@@ -114,11 +115,8 @@ def _remove(leaves: Leaves, node: int) -> None:
 def let_go_of_ended(leaves: Leaves, prompts: Prompts, request: int) -> None:
     """Free the blocks of earlier requests that have ended when `request` arrives. Changes `leaves`."""
     users, ended = leaves.users, leaves.ended
-    now = prompts.arrival_us[request]
-    while ended[0] < request:
-        done = prompts.ending[ended[0]]
-        if done >= request or prompts.ends_us[done] > now:
-            break
+    done = next_ended(prompts, ended[0], request)
+    while done >= 0:
         low = prompts.offsets[done]
         for place in range(low + leaves.held[done] - 1, low - 1, -1):
             node = prompts.nodes[place]
@@ -126,6 +124,7 @@ def let_go_of_ended(leaves: Leaves, prompts: Prompts, request: int) -> None:
             if users[node] == 0 and leaves.children[node] == 0:
                 _push(leaves, node)
         ended[0] += 1
+        done = next_ended(prompts, ended[0], request)
 
 
 @borrowing_kernel

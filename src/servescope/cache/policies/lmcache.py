@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.cache.policies.counts import CAPACITY, EVICTIONS, PEAK, USED, counters
+from servescope.cache.policies.ended import next_ended
 from servescope.kernels.jit import borrowing_kernel
 
 if TYPE_CHECKING:
@@ -113,12 +114,11 @@ def step(state: State, prompts: Prompts, request: int) -> int:
     """One request: how many of its blocks, from the first, were cached. Changes the state."""
     counts, users, tallies = state.counts, state.users, state.tallies
     now = prompts.arrival_us[request]
-    while tallies[0] < request:
-        done = prompts.ending[tallies[0]]
-        if done >= request or prompts.ends_us[done] > now:
-            break
+    done = next_ended(prompts, tallies[0], request)
+    while done >= 0:
         _let_go(state, prompts, done)
         tallies[0] += 1
+        done = next_ended(prompts, tallies[0], request)
     low, high = prompts.offsets[request], prompts.offsets[request + 1]
     place = low
     while place < high and users[prompts.nodes[place]] >= 0:

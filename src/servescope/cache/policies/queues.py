@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.cache.policies.counts import CAPACITY, EVICTIONS, PEAK, USED, counters
+from servescope.cache.policies.ended import next_ended
 from servescope.kernels.jit import borrowing_kernel
 
 if TYPE_CHECKING:
@@ -73,14 +74,12 @@ def leave(ring: Ring, node: int) -> None:
 def take_leading(ring: Ring, prompts: Prompts, request: int) -> int:
     """Free what ended before `request`, hold its leading cached blocks: how many. Changes the ring."""
     users, ended = ring.users, ring.ended
-    now = prompts.arrival_us[request]
-    while ended[0] < request:
-        done = prompts.ending[ended[0]]
-        if done >= request or prompts.ends_us[done] > now:
-            break
+    done = next_ended(prompts, ended[0], request)
+    while done >= 0:
         for place in range(prompts.offsets[done], prompts.offsets[done] + ring.held[done]):
             users[prompts.nodes[place]] -= 1
         ended[0] += 1
+        done = next_ended(prompts, ended[0], request)
     low, high = prompts.offsets[request], prompts.offsets[request + 1]
     place = low
     while place < high and users[prompts.nodes[place]] >= 0:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.cache.policies.counts import EVICTIONS, PEAK, USED, counters
+from servescope.cache.policies.ended import next_ended
 from servescope.errors import UsageError
 from servescope.kernels.jit import borrowing_kernel
 
@@ -160,13 +161,11 @@ def _let_go(state: State, prompts: Prompts, request: int) -> None:
 def step(state: State, prompts: Prompts, request: int) -> int:
     """One request: how many of its blocks, from the first, were cached. Changes the state."""
     counts, slot_of, ended = state.counts, state.slot_of, state.ended
-    now = prompts.arrival_us[request]
-    while ended[0] < request:
-        done = prompts.ending[ended[0]]
-        if done >= request or prompts.ends_us[done] > now:
-            break
+    done = next_ended(prompts, ended[0], request)
+    while done >= 0:
         _let_go(state, prompts, done)
         ended[0] += 1
+        done = next_ended(prompts, ended[0], request)
     low, high = prompts.offsets[request], prompts.offsets[request + 1]
     tokens = prompts.block_tokens
     length = max(0, high - low - 1) * tokens + (prompts.tails[request] if high > low else 0)

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.cache.policies.counts import CAPACITY, EVICTIONS, PEAK, USED, counters
+from servescope.cache.policies.ended import next_ended
 from servescope.errors import UsageError
 from servescope.kernels.jit import borrowing_kernel
 
@@ -191,11 +192,8 @@ def _unlink(state: State, node: int) -> None:
 @borrowing_kernel
 def _let_go_of_ended(state: State, prompts: Prompts, request: int) -> None:
     users, after, before, tallies = state.users, state.after, state.before, state.tallies
-    now = prompts.arrival_us[request]
-    while tallies[0] < request:
-        done = prompts.ending[tallies[0]]
-        if done >= request or prompts.ends_us[done] > now:
-            break
+    done = next_ended(prompts, tallies[0], request)
+    while done >= 0:
         low = prompts.offsets[done]
         for place in range(low + state.held[done] - 1, low - 1, -1):
             node = prompts.nodes[place]
@@ -206,6 +204,7 @@ def _let_go_of_ended(state: State, prompts: Prompts, request: int) -> None:
                 last = before[root]
                 after[last], before[node], after[node], before[root] = node, last, root, node
         tallies[0] += 1
+        done = next_ended(prompts, tallies[0], request)
 
 
 @borrowing_kernel
