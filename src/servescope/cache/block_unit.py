@@ -24,6 +24,7 @@ from servescope.cache.policies import BLOCK_POLICIES
 from servescope.cache.tiers import tiers_table
 from servescope.cache.trust import trust_of_blocks
 from servescope.cache.units import Unit
+from servescope.sessions.links import window_us
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from servescope.sessions.links import SessionOptions
     from servescope.trace import Trace
 
-DAY_US = 86_400_000_000
 LRU_ORDER = "lru drops the deepest block of what was used longest ago, so that no prefix gets a hole"
 USUAL = ("fifo", "lru", "vllm", "s3fifo", "gdsf", "workload_aware", "belady", "belady_bypass")
 
@@ -45,14 +45,11 @@ def workload(
     trace: Trace, rows: SessionOptions, options: CacheOptions, **_running: Any
 ) -> tuple[Any, list[str]]:
     """The prompts of one model and window, and notes on what is in them."""
-    window = None
-    if rows.window_days is not None:
-        clock = trace.meta.origin.clock_us
-        window = tuple(round(day * DAY_US) - clock for day in rows.window_days)
+    window = None if rows.window_days is None else window_us(trace, rows.window_days)
     made, notes = block_workload(
         trace,
         model=rows.model,
-        window_us=window,  # type: ignore[arg-type]
+        window_us=window,
         warmup=options.warmup,
         seed=options.seed,
         hold=partial(_hold, options=options),

@@ -14,22 +14,15 @@ import numpy.typing as npt
 
 from servescope import schema
 from servescope.arrays import Columns
-from servescope.sessions.links import SessionOptions, rule_of
+from servescope.sessions.links import SessionOptions, rule_of, window_us
 
 if TYPE_CHECKING:
     from servescope.trace import Batch, Category, Trace
 
-DAY_US = 86_400_000_000
 OUTSIDE, OTHER = "outside_window", "other_model"
 NEEDED = (
     "arrival_us", "completed_us", "input_tokens", "output_tokens", "model", "user", "instance", "endpoint",
 )  # fmt: skip
-
-
-def window_us(trace: Trace, window_days: tuple[float, float]) -> tuple[int, int]:
-    """First arrival inside a window, first one after it: microseconds since the first request."""
-    low, high = (round(day * DAY_US) for day in window_days)
-    return low - trace.meta.origin.clock_us, high - trace.meta.origin.clock_us
 
 
 def in_window(trace: Trace, window_days: tuple[float, float]) -> Trace:

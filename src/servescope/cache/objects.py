@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from servescope import schema
 from servescope.cache.clusters import Clusters, clusters_of
-from servescope.cache.narrow import narrowed, window_us
+from servescope.cache.narrow import narrowed
 from servescope.cache.requests import Requests, requests_of
 from servescope.cache.simulate import replay
 from servescope.cache.warmup import warm_requests
 from servescope.errors import DataError
 from servescope.kernels.jit import kernel
-from servescope.sessions.links import SessionOptions, session_links
+from servescope.sessions.links import SessionOptions, session_links, window_us
 
 if TYPE_CHECKING:
     from servescope.cache.capacity import Size

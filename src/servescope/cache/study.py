@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from servescope.cache.narrow import in_window, window_us
+from servescope.cache.narrow import in_window
 from servescope.errors import UsageError, unknown_name
+from servescope.sessions.links import window_us
 from servescope.views.presets import CUT, MINIMAX, V3_2, Model, text_of
 
 if TYPE_CHECKING:

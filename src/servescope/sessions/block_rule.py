@@ -25,7 +25,7 @@ import numpy.typing as npt
 from servescope.errors import UsageError, unknown_name
 from servescope.kernels.jit import kernel
 from servescope.kernels.trie import Trie, longer
-from servescope.sessions.links import Links, SessionOptions, empty_links
+from servescope.sessions.links import Links, SessionOptions, empty_links, window_us
 
 if TYPE_CHECKING:
     from servescope.trace import Batch, Trace
@@ -35,7 +35,6 @@ SHARED_BY = 5
 MOST_SHARED = 255  # a count is one byte
 ANY = -2  # a model code: requests of every model
 FOREVER = 2**62
-DAY_US = 86_400_000_000
 PIECE_ROWS = 1 << 13  # rows handled at a time: their nodes stay small beside the tree
 NO_BLOCKS = (
     "the rule `blocks` needs block ids, and the trace has none. Use --rule paper, or make block ids of "
@@ -165,8 +164,7 @@ def _choice(trace: Trace, options: SessionOptions) -> Choice:
         model = trace.codes("model")[options.model]
         optional.append("model")
     if options.window_days is not None:
-        clock = trace.meta.origin.clock_us
-        low, high = (round(day * DAY_US) - clock for day in options.window_days)
+        low, high = window_us(trace, options.window_days)
     return Choice(("arrival_us", "block_ids", *(n for n in optional if trace.has(n))), model, low, high)
 
 

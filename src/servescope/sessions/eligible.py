@@ -15,6 +15,7 @@ import numpy.typing as npt
 from servescope import schema
 from servescope.errors import UsageError
 from servescope.kernels.jit import kernel
+from servescope.sessions.links import window_us
 
 if TYPE_CHECKING:
     from servescope.sessions.links import SessionOptions
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 
-DAY_US = 86_400_000_000
 ENDPOINTS = ("chat", "chat_stream", "completion", "completion_stream")
 # why a row takes no part, in the order in which the conditions are put to it
 RULES = (
@@ -38,24 +38,6 @@ ENDPOINT_BITS = 2
 ANY = -2  # a model code: requests of every model
 NOT_YET = -3  # of a model that has not appeared so far
 FOREVER = 2**62
-
-
-@kernel
-def row_of(record: Ints) -> np.int64:
-    """`request_id` of a record."""
-    return record[ROW] >> ENDPOINT_BITS  # type: ignore[no-any-return]
-
-
-@kernel
-def input_of(record: Ints) -> np.int64:
-    """Input tokens of a record."""
-    return record[TOKENS] >> 32  # type: ignore[no-any-return]
-
-
-@kernel
-def output_of(record: Ints) -> np.int64:
-    """Output tokens of a record."""
-    return np.int64(np.int32(record[TOKENS] & 0xFFFFFFFF))
 
 
 @kernel
@@ -173,9 +155,7 @@ class Selection:
         """First arrival inside, first one after: microseconds since the first request."""
         if self.options.window_days is None:
             return -FOREVER, FOREVER
-        low, high = (round(day * DAY_US) for day in self.options.window_days)
-        clock = self.trace.meta.origin.clock_us
-        return low - clock, high - clock
+        return window_us(self.trace, self.options.window_days)
 
     def records(self, batch: Batch, known: dict[str, Category]) -> tuple[Ints, Ints]:
         """Records of the next rows by bucket, int64[n, FIELDS], and their bounds, int64[buckets + 1].

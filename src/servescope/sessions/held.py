@@ -11,8 +11,7 @@ import numpy.typing as npt
 from servescope import schema
 from servescope.errors import UsageError, unknown_name
 from servescope.kernels.forest import links as in_sessions
-from servescope.sessions.eligible import DAY_US
-from servescope.sessions.links import NO_PARENT, Links, SessionOptions, empty_links
+from servescope.sessions.links import NO_PARENT, Links, SessionOptions, empty_links, window_us
 from servescope.sessions.rule import (
     CANDIDATES,
     LINK_FIELDS,
@@ -71,7 +70,7 @@ def in_scope(trace: Trace, options: SessionOptions) -> tuple[Mask, dict[str, int
             inside[batch.start : batch.start + batch.rows] = batch["model"] == code
         excluded["other_model"] = int((~inside).sum())
     if options.window_days is not None:
-        low, high = (round(day * DAY_US) - trace.meta.origin.clock_us for day in options.window_days)
+        low, high = window_us(trace, options.window_days)
         for batch in trace.batches(["arrival_us"]):
             rows = slice(batch.start, batch.start + batch.rows)
             arrival = batch["arrival_us"].astype(np.int64, copy=False)

@@ -20,6 +20,7 @@ LOOK_BACK = 10  # of the study (docs/sessions.md)
 MOST_LOOK_BACK = 1_000_000
 NO_PARENT = -1
 EXCLUDED = -1
+DAY_US = 86_400_000_000
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,12 @@ class SessionOptions:
             raise UsageError(
                 f"--window {first:g}:{last:g} holds no time or has no end; FROM must be below TO."
             )
+
+
+def window_us(trace: Trace, window_days: tuple[float, float]) -> tuple[int, int]:
+    """First arrival inside a window, first one after it: microseconds since the first request."""
+    low, high = (round(day * DAY_US) for day in window_days)
+    return low - trace.meta.origin.clock_us, high - trace.meta.origin.clock_us
 
 
 @dataclass(frozen=True)
