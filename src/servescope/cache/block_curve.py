@@ -9,7 +9,7 @@ position (Mattson et al., 1970), and with it all blocks before it in the prompt,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ from servescope.kernels.trie import longer
 from servescope.result import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from servescope.cache.prompts import Prompts
     from servescope.kernels.recency import Words
 
@@ -33,6 +35,21 @@ DOC = (
     "with a hit, blocks found from the start of their prompt, and their tokens (partial last blocks with the "
     "tokens they hold). Exact."
 )
+
+
+class Piece(NamedTuple):
+    """Some prompts one after the other, with where their blocks stood.
+
+    first      number of the first of them
+    offsets    int64[rows + 1], bounds of the prompts in `positions`
+    tails      int32[rows], as in `Prompts`
+    positions  int32[references], see `Order.positions`
+    """
+
+    first: int
+    offsets: Ints
+    tails: npt.NDArray[np.int32]
+    positions: npt.NDArray[np.int32]
 
 
 @dataclass
@@ -68,6 +85,14 @@ class Order:
                 self._renumber(int(offsets[row + 1] - offsets[row]))
         return found
 
+    def pieces(self, prompts: Prompts) -> Iterator[Piece]:
+        """Use the prompts, some at a time. Changes the order."""
+        for low in range(0, len(prompts.tails), PIECE_ROWS):
+            bounds = prompts.offsets[low : low + PIECE_ROWS + 1]
+            nodes = prompts.nodes[bounds[0] : bounds[-1]]
+            offsets, tails = bounds - bounds[0], prompts.tails[low : low + PIECE_ROWS]
+            yield Piece(low, offsets, tails, self.positions(offsets, nodes, prompts.known))
+
     def _renumber(self, least: int) -> None:
         recency.renumber(self.bits, self.slots, len(self.slots))
         taken = int(self.state[1])
@@ -82,14 +107,10 @@ def lru_curve(prompts: Prompts, *, first: int = 0) -> Table:
 
     first  requests before it warm up and do not count
     """
-    order = Order()
     counts = np.zeros((prompts.known + 1, 3), np.int64)
-    for low in range(0, len(prompts.tails), PIECE_ROWS):
-        offsets = prompts.offsets[low : low + PIECE_ROWS + 1]
-        nodes = prompts.nodes[offsets[0] : offsets[-1]]
-        tails = prompts.tails[low : low + PIECE_ROWS]
-        positions = order.positions(offsets - offsets[0], nodes, prompts.known)
-        _count(positions, offsets - offsets[0], tails, prompts.block_tokens, max(0, first - low), counts)
+    for piece in Order().pieces(prompts):
+        warm = max(0, first - piece.first)
+        _count(piece.positions, piece.offsets, piece.tails, prompts.block_tokens, warm, counts)
     found = np.flatnonzero(counts[:, 1:].any(axis=1))
     rows = np.concatenate([np.zeros((1, 3), np.int64), np.cumsum(counts[found], axis=0)])
     capacity = np.concatenate([[0], found])

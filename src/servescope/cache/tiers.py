@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from servescope.cache.block_curve import PIECE_ROWS, Order
+from servescope.cache.block_curve import Order
 from servescope.kernels.jit import kernel
 from servescope.tables import ratio, stacked
 
@@ -71,17 +71,13 @@ def count_tiers(prompts: Prompts, pairs: Sequence[Tiers], *, first: int = 0) -> 
 
     Requests hold nothing while they run.
     """
-    order = Order()
     counts = np.zeros((len(pairs), 8), np.int64)
     sizes = np.array([(pair.device, pair.device + pair.host) for pair in pairs], np.int64).reshape(-1, 2)
     known = np.zeros(1, np.int64)
-    for low in range(0, len(prompts.tails), PIECE_ROWS):
-        offsets = prompts.offsets[low : low + PIECE_ROWS + 1]
-        nodes = prompts.nodes[offsets[0] : offsets[-1]]
-        positions = order.positions(offsets - offsets[0], nodes, prompts.known)
+    for piece in Order().pieces(prompts):
         _count(
-            positions, offsets - offsets[0], prompts.tails[low : low + PIECE_ROWS], prompts.block_tokens,
-            sizes, known, max(0, first - low), counts,
+            piece.positions, piece.offsets, piece.tails, prompts.block_tokens,
+            sizes, known, max(0, first - piece.first), counts,
         )  # fmt: skip
     return counts
 

@@ -47,33 +47,29 @@ def taken_from(bits: Words, sums: npt.NDArray[np.int32], total: int, slot: int) 
 
 
 @kernel
-def fill(bits: Words, sums: npt.NDArray[np.int32], first: int, number: int) -> None:
-    """Take `number` free slots from `first` on. Changes both arrays."""
+def _turn(bits: Words, sums: npt.NDArray[np.int32], first: int, number: int, by: int) -> None:
+    """Turn `number` slots from `first` on, all free (by 1) or all taken (by -1). Changes both arrays."""
     slot = first
     end = first + number
     while slot < end:
         word = slot >> 6
         low = slot & 63
         width = min(64 - low, end - slot)
-        mask = FULL >> np.uint64(64 - width)
-        bits[word] |= mask << np.uint64(low)
-        add(sums, word, width)
+        bits[word] ^= (FULL >> np.uint64(64 - width)) << np.uint64(low)
+        add(sums, word, by * width)
         slot += width
+
+
+@kernel
+def fill(bits: Words, sums: npt.NDArray[np.int32], first: int, number: int) -> None:
+    """Take `number` free slots from `first` on. Changes both arrays."""
+    _turn(bits, sums, first, number, 1)
 
 
 @kernel
 def clear(bits: Words, sums: npt.NDArray[np.int32], first: int, number: int) -> None:
     """Free `number` taken slots from `first` on. Changes both arrays."""
-    slot = first
-    end = first + number
-    while slot < end:
-        word = slot >> 6
-        low = slot & 63
-        width = min(64 - low, end - slot)
-        mask = FULL >> np.uint64(64 - width)
-        bits[word] &= ~(mask << np.uint64(low))
-        add(sums, word, -width)
-        slot += width
+    _turn(bits, sums, first, number, -1)
 
 
 @kernel
