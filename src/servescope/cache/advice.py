@@ -14,8 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from servescope.cache.categories import derived_sessions
-from servescope.kernels.jit import kernel
 from servescope.kernels.owners import Owners
 from servescope.kernels.trie import Trie
 from servescope.tables import ratio, stacked
@@ -64,7 +62,9 @@ def reuse_advice(found: PromptTrace, types: Sequence[str]) -> Table:
     own = Owners().visit(tree, sessions, prompts.offsets, nodes)
     codes = found.columns.get("request_type", np.full(len(sessions), -1)).astype(np.int64)
     counts = np.zeros((len(types) + 1, 4), np.int64)
-    _count(prompts.offsets, prompts.nodes, own, codes, counts)
+    # requests, references, found, found in the session; the last row: no type
+    ones, lengths = np.ones(len(sessions), np.int64), np.diff(prompts.offsets)
+    np.add.at(counts, codes, np.stack([ones, lengths, found.seen, np.minimum(own, found.seen)], axis=1))
     names = [*types, UNTYPED]
     rows = [_row(ALL, counts.sum(axis=0).tolist(), source)]
     if types:
@@ -86,26 +86,8 @@ def _sessions(found: PromptTrace) -> tuple[Ints, str]:
     if "session_id" in found.columns:
         stated = found.columns["session_id"].astype(np.int64)
         return np.where(stated >= 0, stated, -1), "stated"
-    parents, _ = derived_sessions(found.prompts)
+    parents = found.derived[0]
     sessions = np.arange(len(parents))
     for request in np.flatnonzero(parents >= 0):
         sessions[request] = sessions[parents[request]]  # a parent stands before its child
     return sessions, "block ids"
-
-
-@kernel
-def _count(offsets: Ints, nodes: npt.NDArray[np.int32], own: Ints, codes: Ints, counts: Ints) -> None:
-    """Count requests, references, found blocks, and those of the session, by type (the last row: none)."""
-    used = 0
-    for request in range(len(offsets) - 1):
-        low, high = offsets[request], offsets[request + 1]
-        place = low
-        while place < high and nodes[place] < used:
-            place += 1
-        if high > low:
-            used = max(used, nodes[high - 1] + 1)
-        row = counts[codes[request]]
-        row[0] += 1
-        row[1] += high - low
-        row[2] += place - low
-        row[3] += min(own[request], place - low)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from servescope.cache.categories import derived_sessions
 from servescope.errors import UsageError
 from servescope.kernels.jit import kernel
 
@@ -58,12 +57,9 @@ def with_answers(found: PromptTrace, prompts: Prompts) -> Prompts:
     stated, the first by the rule `blocks` of session reconstruction.
     """
     if "parent_id" in found.columns:
-        stated = found.columns["parent_id"].astype(np.int64)
-        place = np.searchsorted(found.requests, stated)
-        place[place == len(found.requests)] = 0
-        parents = np.where((stated >= 0) & (found.requests[place] == stated), place, -1)
+        parents = found.stated_parents
     else:
-        parents = derived_sessions(prompts)[0]
+        parents = found.derived[0]
     first = np.full(len(parents), -1, np.int64)
     children = np.flatnonzero(parents >= 0)
     first[parents[children[::-1]]] = children[::-1]  # the first child is written last

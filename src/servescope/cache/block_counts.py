@@ -8,14 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.kernels.jit import kernel
+from servescope.views.block_counts import RATIO_UNIT, position_bin, span
 
 if TYPE_CHECKING:
     from servescope.cache.prompts import Prompts
 
     Ints = npt.NDArray[np.int64]
 
-POSITIONS = 40  # bins of a block's index: 0, 1, 2-3, 4-7, …
-RATIO_UNIT = 1 << 32  # ratios are summed in units of 2^-32
 # by group of users
 REQUEST_HITS, HIT_TOKENS, BLOCK_HITS, FULL_HITS, ENGINE_TOKENS = range(5)
 MEASURES = ("request_hits", "hit_tokens", "block_hits", "full_block_hits", "engine_hit_tokens")
@@ -40,22 +39,6 @@ def prompt_tokens(prompts: Prompts) -> Ints:
         if length > 0:
             tokens[request] = (length - 1) * prompts.block_tokens + prompts.tails[request]
     return tokens
-
-
-@kernel
-def known_before(prompts: Prompts) -> npt.NDArray[np.int32]:
-    """int32[n]: leading blocks of each prompt that an earlier one had: the hits of an unlimited cache."""
-    found = np.zeros(len(prompts.tails), np.int32)
-    used = 0
-    for request in range(len(found)):
-        low, high = prompts.offsets[request], prompts.offsets[request + 1]
-        place = low
-        while place < high and prompts.nodes[place] < used:
-            place += 1
-        found[request] = place - low
-        if high > low:  # nodes are numbered as they arise, so the deepest is the youngest of its prompt
-            used = max(used, prompts.nodes[high - 1] + 1)
-    return found
 
 
 @kernel
@@ -120,13 +103,9 @@ def count_kinds(
 def count_positions(hits: npt.NDArray[np.int32], lengths: Ints, first: int, counts: Ints) -> None:
     """Count references and hits by position in the prompt from request `first` on.
 
-    counts  int64[POSITIONS, 2], modified; bin 0 is the first block, bin k the blocks 2^(k-1) … 2^k - 1
+    counts  int64[POSITIONS, 2], by the bins of `views.block_counts.position_bin`, modified
     """
     for request in range(first, len(hits)):
-        for kind, length in ((0, lengths[request]), (1, np.int64(hits[request]))):
-            low, position = 0, 0
-            while low < length:
-                high = 1 << position
-                counts[position, kind] += min(length, high) - low
-                low = high
-                position += 1
+        for position in range(position_bin(lengths[request] - 1) + 1 if lengths[request] else 0):
+            counts[position, 0] += span(lengths[request], position)
+            counts[position, 1] += span(hits[request], position)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from servescope.cache import block_counts as at
 from servescope.tables import ratio, stacked
+from servescope.views.block_counts import RATIO_UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -120,7 +121,7 @@ def _rates(policy: str, blocks: int, made: BlockWorkload, counted: BlockCounted)
         "token_hit_rate_full_blocks_only": (full_tokens, bases["input_tokens"]),
         "token_hit_rate_engine": (totals["engine_hit_tokens"], bases["input_tokens"]),
         "requests_with_any_hit": (totals["request_hits"], bases["requests"]),
-        "mean_of_request_block_ratios": (counted.ratios / at.RATIO_UNIT, int((tokens > 0).sum())),
+        "mean_of_request_block_ratios": (counted.ratios / RATIO_UNIT, int((tokens > 0).sum())),
     }
     return [
         [policy, blocks, name, float(part), base, ratio(part, base), made.name]

@@ -19,6 +19,7 @@ from servescope.cache.policies.counts import EVICTIONS, PEAK
 from servescope.cache.prompts import Prompts, PromptTrace, prompts_of
 from servescope.cache.warmup import warm_requests
 from servescope.errors import DataError
+from servescope.views.block_counts import POSITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,7 +106,7 @@ class BlockWorkload:
     @cached_property
     def ceiling(self) -> npt.NDArray[np.int32]:
         """int32[n], leading blocks of each prompt that an unlimited cache finds."""
-        return at.known_before(self.prompts)
+        return self.found.seen.astype(np.int32)
 
     @cached_property
     def bases(self) -> dict[str, Ints]:
@@ -130,7 +131,7 @@ class BlockWorkload:
         at.count_kinds(
             hits, self.ceiling, self.tokens, block_tokens, self.categories.codes, self.first, kinds
         )
-        positions = np.zeros((at.POSITIONS, 2), np.int64)
+        positions = np.zeros((POSITIONS, 2), np.int64)
         at.count_positions(hits, np.diff(self.prompts.offsets), self.first, positions)
         evictions, peak = int(state[0][EVICTIONS]), int(state[0][PEAK])
         module = policy_of(choice.name, BLOCK_POLICIES)
@@ -231,8 +232,8 @@ def _scope_lost(
     scopes = found.columns.get("cache_scope")
     if scopes is None or not len(scopes) or bool((scopes == scopes[0]).all()):
         return None
-    open_ended = prompts_of(trace, scoped=False, model=model, window_us=window_us).prompts
-    return int(at.known_before(open_ended).sum()) - int(at.known_before(found.prompts).sum())
+    open_ended = prompts_of(trace, scoped=False, model=model, window_us=window_us)
+    return int(open_ended.seen.sum()) - int(found.seen.sum())
 
 
 def _notes(made: BlockWorkload, found: PromptTrace) -> list[str]:

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from servescope.cache.categories import derived_sessions
 from servescope.kernels.jit import kernel
 from servescope.tables import stacked
 
@@ -53,12 +52,9 @@ def links_of(found: PromptTrace) -> Links:
         turns = found.columns.get("turn")
         if turns is not None and len(turns) and bool((turns == 1).all()):
             return Links(np.full(len(turns), -1, np.int64), turns.astype(np.int64), "stated")
-        parents, derived = derived_sessions(found.prompts)
+        parents, derived = found.derived
         return Links(parents, derived.astype(np.int64), "block ids")
-    wanted = stated.astype(np.int64)
-    place = np.searchsorted(found.requests, wanted)
-    place[place == len(found.requests)] = 0
-    parents = np.where((wanted >= 0) & (found.requests[place] == wanted), place, -1)
+    parents = found.stated_parents
     turns = found.columns.get("turn")
     if turns is not None and bool((turns > 0).all()):
         return Links(parents, turns.astype(np.int64), "stated")

@@ -7,11 +7,13 @@ same id after two different prefixes is two nodes whether ids are chained or not
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from servescope.cache.derived import derived_sessions, seen_before
 from servescope.errors import UsageError, unknown_name
 from servescope.kernels.jit import kernel
 from servescope.kernels.trie import Trie
@@ -90,6 +92,24 @@ class PromptTrace:
     columns: dict[str, npt.NDArray[Any]]
     without_list: int
     other_rows: int
+
+    @cached_property
+    def seen(self) -> Ints:
+        """int64[n], leading blocks of each prompt that earlier ones had: the hits of an unlimited cache."""
+        return seen_before(self.prompts)[1]
+
+    @cached_property
+    def derived(self) -> tuple[Ints, npt.NDArray[np.int32]]:
+        """Parents and turns from the block ids alone, see `derived.derived_sessions`."""
+        return derived_sessions(self.prompts)
+
+    @cached_property
+    def stated_parents(self) -> Ints:
+        """int64[n], place of the request that each one states as its parent, -1 for none among these."""
+        stated = self.columns["parent_id"].astype(np.int64)
+        place = np.searchsorted(self.requests, stated)
+        place[place == len(self.requests)] = 0
+        return np.where((stated >= 0) & (self.requests[place] == stated), place, -1)
 
 
 def prompts_of(

@@ -30,7 +30,7 @@ def position_bin(index: int) -> int:
 
 
 @kernel
-def _span(length: int, position: int) -> int:
+def span(length: int, position: int) -> int:
     """How many of the blocks 0 … length - 1 lie in a position bin."""
     low = 1 << (position - 1) if position else 0
     return max(0, min(length, 1 << position) - low)
@@ -77,8 +77,8 @@ def count_rows(
             by_scope[scope, SEEN] += seen_type[i] if own else seen[i]
             by_scope[scope, PREFIX] += prefix
             for position in range(position_bin(length - 1) + 1 if length else 0):
-                positions[scope, position, REFERENCES] += _span(length, position)
-                positions[scope, position, PREFIX] += _span(prefix, position)
+                positions[scope, position, REFERENCES] += span(length, position)
+                positions[scope, position, PREFIX] += span(prefix, position)
         tokens = np.int64(it[i]) if it[i] != NULL_INT32 else 0
         part = halves[1 if row + i >= half else 0]
         part[REQUESTS] += 1
