@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from servescope.cli.options import Json, Reading, Traces, day_window, with_reading
+from servescope.cli.options import Address, Engine, Json, Reading, Traces, day_window, with_reading
 from servescope.cli.show import progress_bars, show, show_report
 from servescope.errors import UsageError
 
@@ -176,13 +176,8 @@ def views(
     no_figures: NoFigures = False,
     preset: Preset = None,
     compare: Compare = None,
-    engine: Annotated[
-        str, typer.Option(metavar="NAME", help="local: threads. ray: tasks of a Ray cluster (extra ray).")
-    ] = "local",
-    address: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Running Ray cluster; one is started if left out."),
-    ] = None,
+    engine: Engine = "local",
+    address: Address = None,
     resume: Annotated[
         bool, typer.Option(help="Go on from DIR/state: scan only new rows, or what was left to do.")
     ] = False,

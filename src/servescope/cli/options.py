@@ -22,6 +22,12 @@ Traces = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
+Engine = Annotated[
+    str, typer.Option(metavar="NAME", help="local: threads. ray: tasks of a Ray cluster (extra ray).")
+]
+Address = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Running Ray cluster; one is started if left out.")
+]
 Reading = dict[str, Any]  # keyword arguments of `api.read`
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from servescope.cli.options import Json, Reading, Traces, day_window, with_reading
+from servescope.cli.options import Address, Engine, Json, Reading, Traces, day_window, with_reading
 from servescope.cli.show import progress_bars, show
 from servescope.errors import UsageError
 
@@ -54,12 +54,6 @@ Users = Annotated[
     typer.Option(metavar="N,N…", help="With --against: also deal the known sessions to N users."),
 ]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads; one a core if left out.")]
-Engine = Annotated[
-    str, typer.Option(metavar="NAME", help="local: threads. ray: tasks of a Ray cluster (extra ray).")
-]
-Address = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="Running Ray cluster; one is started if left out.")
-]
 
 
 @with_reading

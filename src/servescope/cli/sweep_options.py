@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from servescope.cli.options import day_window
+from servescope.cli.options import Address, Engine, day_window
 
 Sweep = dict[str, Any]  # keyword arguments of `api.simulate_cache`
 Pin = Annotated[
@@ -139,13 +139,8 @@ def running_options(
     threads: Annotated[
         int | None, typer.Option(min=1, help="Replays at once; one a core if left out.")
     ] = None,
-    engine: Annotated[
-        str, typer.Option(metavar="NAME", help="local: threads. ray: tasks of a Ray cluster (extra ray).")
-    ] = "local",
-    address: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Running Ray cluster; one is started if left out."),
-    ] = None,
+    engine: Engine = "local",
+    address: Address = None,
 ) -> Sweep:
     """What a token takes, and how the sweep runs; keyword arguments too."""
     return {
