@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
 
 Slice = TypeVar("Slice")
 Done = TypeVar("Done")
@@ -19,14 +19,15 @@ def map(
     *,
     threads: int = 1,
     give_up: Callable[[], None] = lambda: None,
-) -> Iterator[Done]:
+) -> Generator[Done, None, None]:
     """Yield `work(slice)` for every slice, in the order of the slices.
 
     threads  how many slices are in work at once; one more waits, so that none of the threads is idle while
              the caller is busy with a result
     give_up  called where the rest is not wanted any more, before slices in work are waited for
 
-    An error in `work` is raised when its slice is due; slices not yet begun are dropped.
+    An error in `work` is raised when its slice is due; slices not yet begun are dropped. Where the caller may
+    leave early, it closes the generator (`contextlib.closing`): only then is nothing in work any more.
     """
     if threads <= 1:
         for one in slices:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from servescope.errors import ServescopeError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
 Slice = TypeVar("Slice")
 Done = TypeVar("Done")
@@ -29,14 +29,14 @@ def _call(work: Callable[[Slice], Done], one: Slice) -> Done:
 
 def map(
     work: Callable[[Slice], Done], slices: Sequence[Slice], *, threads: int = 1, address: str | None = None
-) -> Iterator[Done]:
+) -> Generator[Done, None, None]:
     """Yield `work(slice)` for every slice, in the order of the slices; both must be picklable.
 
     threads  cores of the cluster that is started where none is given and none is connected
     address  of a running cluster, as `ray.init` takes it ("auto", "HOST:PORT", "ray://HOST:PORT")
 
-    An error in `work` is raised as it was, when its slice is due. Raises UsageError without Ray or
-    where the cluster cannot be reached, ServescopeError where a task was lost too often.
+    An error in `work` is raised as it was, when its slice is due; closing as `local.map`. Raises UsageError
+    without Ray or where the cluster cannot be reached, ServescopeError where a task was lost too often.
     """
     ray = _ray()
     own = not ray.is_initialized()

@@ -8,7 +8,7 @@ kernel remembers is a few requests of each user and model, so memory does not gr
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -49,7 +49,7 @@ from servescope.sessions.summary import Found
 from servescope.sessions.tally import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from servescope.sessions.links import Links
@@ -204,8 +204,9 @@ def link(
     work = LinkBucket(shape, parted.spool, into, keep, counter.add if running.engine == "local" else None)
     buckets = range(parted.selection.buckets)
     whole = Tally()
-    for tally in _map(work, buckets, running):
-        whole.merge(tally)
+    with closing(_map(work, buckets, running)) as tallies:
+        for tally in tallies:
+            whole.merge(tally)
     counter.end()
     excluded = dict(zip(RULES, parted.selection.excluded.tolist(), strict=True))
     heaviest = int(parted.selection.users.max()) if parted.selection.trace.has("user") else 0
@@ -232,7 +233,7 @@ class _Counter:
             self.progress(2 * self.rows, 2 * self.rows)
 
 
-def _map(work: LinkBucket, buckets: Sequence[int], running: Running) -> Iterator[Tally]:
+def _map(work: LinkBucket, buckets: Sequence[int], running: Running) -> Generator[Tally, None, None]:
     if running.engine == "ray":
         return ray.map(work, buckets, threads=threads_of(running), address=running.address)
     return local.map(work, buckets, threads=threads_of(running))

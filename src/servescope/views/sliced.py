@@ -6,7 +6,7 @@ over the whole trace.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +17,8 @@ from servescope.views.job import Counter
 from servescope.views.slices import Scan, Scanned, Slice, StoredScan, read_scanned, slices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
+    from contextlib import AbstractContextManager
 
     from servescope.views.job import Job
     from servescope.views.sketch import Sketch, View
@@ -37,21 +38,23 @@ def scan(job: Job) -> dict[str, Sketch]:
     merged, keeper, parts = job.merged, job.keeper, len(job.trace.parts)
     known = merged.parts
     ordered: dict[str, Sketch] = {}
-    for one, done in _done(job, _work(job, job.begin())):
-        if one.views[0].ordered:
-            ordered |= done.sketches
-            continue
-        fresh = one.first >= known  # and not rows that only some views scan again
-        if keeper and fresh and one.last == parts and known < one.first:
-            keeper.keep(replace(merged, parts=one.first), job.context)
-        for name in list(done.sketches):
-            # taken out, so that it is freed before the next slice comes
-            merged.sketches[name].merge(done.sketches.pop(name))
-            merged.asked[name] |= done.asked[name]
-        if fresh:
-            merged.order.join(done.order)
-            if keeper and keeper.due() and one.last < parts:
-                keeper.keep(replace(merged, parts=one.last), job.context)
+    work = _work(job, job.begin())
+    with _folder(job) as folder, closing(_scanned(job, work, folder)) as scanned:
+        for one, done in scanned:
+            if one.views[0].ordered:
+                ordered |= done.sketches
+                continue
+            fresh = one.first >= known  # and not rows that only some views scan again
+            if keeper and fresh and one.last == parts and known < one.first:
+                keeper.keep(replace(merged, parts=one.first), job.context)
+            for name in list(done.sketches):
+                # taken out, so that it is freed before the next slice comes
+                merged.sketches[name].merge(done.sketches.pop(name))
+                merged.asked[name] |= done.asked[name]
+            if fresh:
+                merged.order.join(done.order)
+                if keeper and keeper.due() and one.last < parts:
+                    keeper.keep(replace(merged, parts=one.last), job.context)
     return ordered
 
 
@@ -66,14 +69,18 @@ def _work(job: Job, anew: tuple[View, ...]) -> list[Slice]:
     return work + (slices(trace, free, rows, first=first) if free else [])
 
 
-def _done(job: Job, work: list[Slice]) -> Iterator[tuple[Slice, Scanned]]:
-    """Every slice and what came of it, in their order."""
-    trace, keeper, running = job.trace, job.keeper, job.running
+def _folder(job: Job) -> AbstractContextManager[str]:
+    """Where tasks leave their states: beside those of the run, or in a folder that goes with it."""
+    return nullcontext(str(job.keeper.folder)) if job.keeper else TemporaryDirectory()
+
+
+def _scanned(job: Job, work: list[Slice], folder: str) -> Generator[tuple[Slice, Scanned], None, None]:
+    """Every slice and what came of it, in their order. Closed before its folder, whose files tasks write."""
+    trace, running = job.trace, job.running
     counter = Counter(sum(trace.starts[one.last] - trace.starts[one.first] for one in work), running.progress)
-    with ExitStack() as stack:
-        folder = keeper.folder if keeper else Path(stack.enter_context(TemporaryDirectory()))
-        stored = StoredScan(Scan(trace, job.context), str(folder.resolve()), keeper.key if keeper else "")
-        paths = ray.map(stored, work, threads=running.threads, address=running.address)
+    key = job.keeper.key if job.keeper else ""
+    stored = StoredScan(Scan(trace, job.context), str(Path(folder).resolve()), key)
+    with closing(ray.map(stored, work, threads=running.threads, address=running.address)) as paths:
         for one, path in zip(work, paths, strict=True):
             yield one, read_scanned(path, job.context)
             counter.add(trace.starts[one.last] - trace.starts[one.first])
