@@ -65,12 +65,8 @@ class Balance:
     def __post_init__(self) -> None:
         options = self.context.options
         self.window = window_us(self.context, options.lb_window_days, WINDOW_DAYS, "--lb-window")
-        self.counts = self._empty()
+        self.counts = Counts(len(self.context.lb_models))
         self.rows = LbRows(self.context) if options.rows else None
-
-    def _empty(self) -> Counts:
-        instances, users = (len(self.context.texts.get(name, ())) for name in ("instance", "user"))
-        return Counts(instances, users, len(self.context.lb_models))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -104,7 +100,7 @@ class Balance:
         """The four tables, by time or by the columns from left to right."""
         if self.rows is not None:
             self.rows.close()
-        whole = self._empty()
+        whole = Counts(len(self.context.lb_models))
         if self.ends.head is not None:
             whole.add(self.ends.head)
         whole.follow(self.counts)

@@ -13,6 +13,7 @@ from servescope.kernels import hashmap
 from servescope.kernels.cells import Cells, Store, count, has_room
 from servescope.kernels.histogram import log_bin
 from servescope.kernels.jit import kernel
+from servescope.kernels.room import grown
 from servescope.views.balance_rows import (
     CLOCK,
     CT,
@@ -47,13 +48,13 @@ def axis_bin(tokens: int) -> int:
 
 @kernel
 def periods_of(
-    rows: Rows, column: int, where: npt.NDArray[np.int32], codes: int, period_us: int, both: bool
+    rows: Rows, column: int, where: npt.NDArray[np.int32], period_us: int, both: bool
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Requests and tokens by period, model and instance or user, in order of appearance.
 
     rows       whole periods in time order; those with a negative code are left out
-    column     INSTANCE or USER; codes: how many there are
-    where      int32[places * codes], modified; it may hold anything of an earlier call
+    column     INSTANCE or USER
+    where      int32[codes, places], modified; it may hold anything of an earlier call
     period_us  length of a period
     both       the tokens are input + output where both are known, else the known input
     returns    int32[cells, 4]: period, place, code, requests; int64[cells, 2]: tokens, cached tokens;
@@ -66,14 +67,13 @@ def periods_of(
         row = rows[i]
         if row[column] < 0:
             continue
-        key = row[PLACE] * codes + row[column]
         period = row[CLOCK] // period_us
-        at = int(where[key])
+        at = int(where[row[column], row[PLACE]])
         # a place that an earlier call wrote lies beyond the cells, or holds one of another key
         if at >= used or cells[at, 0] != period or cells[at, 1] != row[PLACE] or cells[at, 2] != row[column]:
             at = used
             used += 1
-            where[key] = at
+            where[row[column], row[PLACE]] = at
             cells[at, 0], cells[at, 1], cells[at, 2] = period, row[PLACE], row[column]
         cell_of[i] = at
         cells[at, 3] += 1
@@ -86,7 +86,7 @@ def periods_of(
 
 @kernel
 def spread_of(
-    rows: Rows, cell_of: npt.NDArray[np.int64], cells: npt.NDArray[np.int32], instances: int
+    rows: Rows, cell_of: npt.NDArray[np.int64], cells: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int64]:
     """Requests, input and cached tokens of busy user-hours by instance, in order of appearance.
 
@@ -106,7 +106,7 @@ def spread_of(
         cell = cell_of[i]
         if cell < 0 or cells[cell, 3] < BUSY:
             continue
-        key = np.uint64(cell * (instances + 1) + rows[i, INSTANCE] + 1)
+        key = np.uint64(cell << 32 | rows[i, INSTANCE] + 1)
         slot = hashmap.slot_of(keys, places, key)
         if places[slot] == hashmap.EMPTY:
             keys[slot], places[slot] = key, used
@@ -120,12 +120,12 @@ def spread_of(
 
 
 @kernel
-def _loads(cells: Store, rows: Rows, first: int, sums: npt.NDArray[np.int64], instances: int) -> int:
+def _loads(cells: Store, rows: Rows, first: int, sums: npt.NDArray[np.int64]) -> int:
     """Count latencies by load from row `first` on; the first row of the second at which the map was full.
 
     cells  the map, modified
     rows   whole seconds in time order
-    sums   int64[places * instances], all 0, and 0 again afterwards: load of the current second
+    sums   int64[instances, places], all 0, and 0 again afterwards: load of the current second
     """
     while first < len(rows):
         second = rows[first, CLOCK] // SECOND_US
@@ -140,10 +140,10 @@ def _loads(cells: Store, rows: Rows, first: int, sums: npt.NDArray[np.int64], in
                 and rows[i, IT] != schema.NULL_INT32
                 and rows[i, OT] != schema.NULL_INT32
             ):
-                sums[rows[i, PLACE] * instances + rows[i, INSTANCE]] += rows[i, IT] + rows[i, OT]
+                sums[rows[i, INSTANCE], rows[i, PLACE]] += rows[i, IT] + rows[i, OT]
         for i in range(first, end):
             row = rows[i]
-            load = sums[row[PLACE] * instances + row[INSTANCE]] if row[INSTANCE] >= 0 else 0
+            load = sums[row[INSTANCE], row[PLACE]] if row[INSTANCE] >= 0 else 0
             if load > 0:
                 cell = row[PLACE] << 31 | axis_bin(load) << 21
                 if row[IT] > 0 and row[TTFT] != UNKNOWN:
@@ -152,7 +152,7 @@ def _loads(cells: Store, rows: Rows, first: int, sums: npt.NDArray[np.int64], in
                     count(cells, np.uint64(cell | 1 << 30 | axis_bin(row[OT]) << 12 | row[DECODE]), 1)
         for i in range(first, end):
             if rows[i, INSTANCE] >= 0:
-                sums[rows[i, PLACE] * instances + rows[i, INSTANCE]] = 0
+                sums[rows[i, INSTANCE], rows[i, PLACE]] = 0
         first = end
     return first
 
@@ -175,17 +175,15 @@ class Spread(NamedTuple):
 class Counts:
     """What whole hours add up to.
 
-    instances, users, places  numbers of codes, and of chosen models
-    minutes                   pieces of `periods_of`, by instance and minute: cells, sums
-    hours                     the same by user and hour
-    loads                     latencies by load, packed keys
-    busiest                   (place, user) -> earliest hour with most requests, at least BUSY
-    scratch                   column -> room that `periods_of` and `_loads` need: as large as the codes,
-                              so it is not made anew for every few hours
+    places   number of chosen models
+    minutes  pieces of `periods_of`, by instance and minute: cells, sums
+    hours    the same by user and hour
+    loads    latencies by load, packed keys
+    busiest  (place, user) -> earliest hour with most requests, at least BUSY
+    scratch  column -> room that `periods_of` and `_loads` need: as large as the codes so far, so it is not
+             made anew for every few hours
     """
 
-    instances: int
-    users: int
     places: int
     minutes: list[Piece] = field(default_factory=list)
     hours: list[Piece] = field(default_factory=list)
@@ -195,12 +193,12 @@ class Counts:
 
     def add(self, rows: Rows) -> None:
         """Count rows of whole hours, later than all before."""
-        cells, sums, _ = self._periods(rows, INSTANCE, self.instances, MINUTE_US, True)
+        cells, sums, _ = self._periods(rows, INSTANCE, MINUTE_US, True)
         self.minutes.append((cells, sums))
         self._add_loads(rows)
-        cells, sums, cell_of = self._periods(rows, USER, self.users, HOUR_US, False)
+        cells, sums, cell_of = self._periods(rows, USER, HOUR_US, False)
         self.hours.append((cells, sums))
-        spread = spread_of(rows, cell_of, cells, self.instances)
+        spread = spread_of(rows, cell_of, cells)
         spread = spread[np.argsort(spread[:, 0], kind="stable")]
         edges = np.flatnonzero(np.diff(spread[:, 0], prepend=-1, append=-1))
         for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
@@ -212,19 +210,22 @@ class Counts:
             self._offer((place, user), found)
 
     def _periods(
-        self, rows: Rows, column: int, codes: int, period_us: int, both: bool
+        self, rows: Rows, column: int, period_us: int, both: bool
     ) -> tuple[npt.NDArray[np.int32], Ints, Ints]:
-        if column not in self.scratch:
-            self.scratch[column] = np.zeros(self.places * codes, np.int32)
-        return periods_of(rows, column, self.scratch[column], codes, period_us, both)
+        where = self._room(column, rows[:, column], np.int32)
+        return periods_of(rows, column, where, period_us, both)
 
     def _add_loads(self, rows: Rows) -> None:
-        if LOADS not in self.scratch:
-            self.scratch[LOADS] = np.zeros(self.places * self.instances, np.int64)
-        sums = self.scratch[LOADS]
+        sums = self._room(LOADS, rows[:, INSTANCE], np.int64)
         row = 0
-        while (row := _loads(self.loads.store, rows, row, sums, self.instances)) < len(rows):
+        while (row := _loads(self.loads.store, rows, row, sums)) < len(rows):
             self.loads.grow()
+
+    def _room(self, name: int, codes: Ints, kind: type[np.integer[Any]]) -> npt.NDArray[Any]:
+        """Scratch with a row of places for each of these codes and all below."""
+        held = self.scratch.get(name, np.zeros((0, self.places), kind))
+        self.scratch[name] = grown(held, int(codes.max(initial=-1)) + 1)
+        return self.scratch[name]
 
     def __getstate__(self) -> dict[str, object]:
         """What is stored: all but the scratch."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ from servescope.tables import coded_texts
 from servescope.views.sketch import Context, float64, int32, int64
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from servescope.trace import Batch
 
 FOLDER = "lb_rows"
@@ -23,8 +25,13 @@ CODES = ("model", "user", "instance")
 TOKENS = {"it": "input_tokens", "ot": "output_tokens", "ct": "cached_tokens"}
 
 
-def rows_table(context: Context, batch: Batch, numbers: npt.NDArray[np.int64]) -> pa.Table:
-    """Rows of a batch, by their numbers in it: request, start on the trace clock, codes, tokens, latency."""
+def rows_table(
+    context: Context, batch: Batch, numbers: npt.NDArray[np.int64], held: dict[str, Sequence[str]]
+) -> pa.Table:
+    """Rows of a batch, by their numbers in it: request, start on the trace clock, codes, tokens, latency.
+
+    held  texts by code of each category as far as they were asked for; changed where there are more
+    """
     arrival, completed = int64(batch, "arrival_us")[numbers], int64(batch, "completed_us")[numbers]
     never = completed == schema.NULL_INT64
     ttft = float64(batch, "ttft_s")[numbers]
@@ -34,7 +41,10 @@ def rows_table(context: Context, batch: Batch, numbers: npt.NDArray[np.int64]) -
         "duration_s": pa.array((np.where(never, arrival, completed) - arrival) / 1e6, mask=never),
     }
     for name in CODES:
-        _, texts = coded_texts(int32(batch, name)[numbers], context.texts.get(name, ()))
+        codes = int32(batch, name)[numbers]
+        if int(codes.max(initial=-1)) >= len(held.get(name, ())):
+            held[name] = context.so_far(name)
+        _, texts = coded_texts(codes, held.get(name, ()))
         columns[name] = texts.cast(pa.string())
     for name, column in TOKENS.items():
         values = int32(batch, column)[numbers]
@@ -47,17 +57,18 @@ def rows_table(context: Context, batch: Batch, numbers: npt.NDArray[np.int64]) -
 class LbRows:
     """Writes `ROWS/lb_rows/REQUEST.parquet`, one file for each slice that has rows, named by the first.
 
-    The files in order of their names are the rows in time order.
+    The files in order of their names are the rows in time order. texts: see `rows_table`.
     """
 
     context: Context
     writer: pq.ParquetWriter | None = None
+    texts: dict[str, Sequence[str]] = field(default_factory=dict)
 
     def write(self, batch: Batch, numbers: npt.NDArray[np.int64]) -> None:
         """Write rows of a batch, by their numbers in it."""
         if not len(numbers):
             return
-        made = rows_table(self.context, batch, numbers)
+        made = rows_table(self.context, batch, numbers, self.texts)
         if self.writer is None:
             folder = Path(self.context.options.rows) / FOLDER
             folder.mkdir(parents=True, exist_ok=True)
@@ -74,4 +85,4 @@ class LbRows:
     def __getstate__(self) -> dict[str, Any]:
         """What travels to another process: the file must be whole before."""
         self.close()
-        return {"context": self.context, "writer": None}
+        return {"context": self.context, "writer": None, "texts": {}}

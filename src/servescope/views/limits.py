@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from servescope import schema
 from servescope.kernels.jit import kernel
+from servescope.kernels.room import grown
 from servescope.tables import stacked
 from servescope.views.clock import DAY_US, HOUR_US
 from servescope.views.sketch import Context, View, held, int32, int64
@@ -43,24 +44,21 @@ LACKING = {
 
 @kernel
 def _count(counts: npt.NDArray[np.int64], user: npt.NDArray[np.int32]) -> None:
-    """Count rows by code in counts, int64[users + 1], null at the end, modified."""
+    """Count rows by code in counts, int64[1 + users], null first, modified."""
     for i in range(len(user)):
-        counts[user[i]] += 1
+        counts[np.int64(user[i]) + 1] += 1
 
 
 @dataclass
 class Limits:
-    """Distinct arrival times, known values of some columns, requests of each user."""
+    """Distinct arrival times, known values of some columns, requests of each user (users: no user first)."""
 
     context: Context
     first_us: int = -1
     last_us: int = -1
     distinct: int = 0
     known: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(COUNTED), np.int64))
-    users: npt.NDArray[np.int64] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.users = np.zeros(len(self.context.texts.get("user", ())) + 1, np.int64)
+    users: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -80,7 +78,9 @@ class Limits:
                 missing = np.isnan(values) if name == "ttft_s" else values == null
                 self.known[at] += batch.rows - int(np.count_nonzero(missing))
         if self.context.has("user"):
-            _count(self.users, int32(batch, "user"))
+            user = int32(batch, "user")
+            self.users = grown(self.users, int(user.max()) + 2)
+            _count(self.users, user)
 
     def merge(self, later: Limits) -> None:
         """Fold in the adjacent, later slice."""
@@ -90,7 +90,8 @@ class Limits:
         self.first_us = later.first_us if self.first_us < 0 else self.first_us
         self.last_us = later.last_us
         self.known += later.known
-        self.users += later.users
+        self.users = grown(self.users, len(later.users))
+        self.users[: len(later.users)] += later.users
 
     def tables(self) -> list[Table]:
         """`limits`."""
@@ -161,7 +162,7 @@ class Limits:
                 yield LACKING.get(name, ("lengths", "", ""))[0], limit, "it is unknown for the others"
 
     def _users(self) -> Iterator[tuple[str, str, str]]:
-        most = int(self.users[:-1].max(initial=0))
+        most = int(self.users[1:].max(initial=0))
         if most > DOMINANT * self.context.rows:
             share = most / self.context.rows
             because = f"one user sent {share:.1%} of the requests"

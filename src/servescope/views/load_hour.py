@@ -62,10 +62,14 @@ def _fold(
 
 @dataclass
 class LoadHour:
-    """hours: int64[hours, groups, 4]: requests, completed, input tokens, output tokens."""
+    """hours: int64[hours, groups, 4]: requests, completed, input tokens, output tokens.
+
+    groups  int64[endpoints + 1], group of an endpoint code that was met, of null at the end
+    """
 
     context: Context
     hours: Timeline = field(default_factory=lambda: Timeline((len(GROUPS), 4)))
+    groups: npt.NDArray[np.int64] = field(default_factory=lambda: np.full(1, OTHER, np.int64))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -77,10 +81,13 @@ class LoadHour:
         clock_us = self.context.meta.origin.clock_us
         arrival = int64(batch, "arrival_us")
         self.hours.reach((clock_us + int(arrival[0])) // HOUR_US, (clock_us + int(arrival[-1])) // HOUR_US)
-        texts = self.context.texts.get("endpoint", ())
-        groups = np.array([GROUPS.index(t) if t in GROUPS else OTHER for t in texts] + [OTHER], np.int64)
+        endpoint = int32(batch, "endpoint")
+        if int(endpoint.max()) >= len(self.groups) - 1:
+            texts = self.context.so_far("endpoint")
+            groups = [GROUPS.index(text) if text in GROUPS else OTHER for text in texts]
+            self.groups = np.array([*groups, OTHER], np.int64)
         _fold(
-            self.hours.held, self.hours.first, clock_us, arrival, int32(batch, "endpoint"), groups,
+            self.hours.held, self.hours.first, clock_us, arrival, endpoint, self.groups,
             int64(batch, "completed_us"), not self.context.has("completed_us"),
             int32(batch, "input_tokens"), int32(batch, "output_tokens"),
         )  # fmt: skip
