@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from servescope import schema
 from servescope.kernels.jit import kernel
+from servescope.kernels.room import cut, grown
 from servescope.tables import table
 from servescope.views.clock import months_of
 from servescope.views.derived import token_bins
@@ -57,17 +58,12 @@ def _meet(
 
 @dataclass
 class KeyStats:
-    """met int64[users, 2]: first arrival + 1, cohort less ABOVE_COHORT; tallies by user and by model."""
+    """met int64[users met so far, 2], see `_meet`; tallies by user and by model."""
 
     context: Context
-    met: npt.NDArray[np.int64] = field(init=False)
-    users: KeyTally = field(init=False)
-    models: KeyTally = field(init=False)
-
-    def __post_init__(self) -> None:
-        users = len(self.context.texts.get("user", ()))
-        self.met = np.zeros((users, 2), np.int64)
-        self.users, self.models = KeyTally(users), KeyTally(len(self.context.texts.get("model", ())))
+    met: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
+    users: KeyTally = field(default_factory=KeyTally)
+    models: KeyTally = field(default_factory=KeyTally)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -84,6 +80,7 @@ class KeyStats:
             it_bin = ot_bin = it_bin if has_it else ot_bin
         if self.context.has("user"):
             user = int32(batch, "user")
+            self.met = grown(self.met, 1 + int(user.max()))
             _meet(self.met, user, int64(batch, "arrival_us"), int32(batch, "cohort"))
             self.users.add(user, rows, it_bin, ot_bin)
         if self.context.has("model"):
@@ -93,6 +90,7 @@ class KeyStats:
         """Fold in the adjacent, later slice."""
         own = slice(int(later.users.span[0]), int(later.users.span[1]))
         if own.start < own.stop:
+            self.met = grown(self.met, own.stop)
             mine, other = self.met[own], later.met[own]
             mine[:, FIRST] = np.where(mine[:, FIRST] == 0, other[:, FIRST], mine[:, FIRST])
             mine[:, COHORT] = np.minimum(mine[:, COHORT], other[:, COHORT])
@@ -104,20 +102,22 @@ class KeyStats:
         texts = self.context.texts
         has = {name: self.context.has(f"{full}_tokens") for name, full in
                (("it", "input"), ("ot", "output"), ("ct", "cached"))}  # fmt: skip
+        user, model = (list(texts.get(name, ())) for name in ("user", "model"))
         users = {
-            "user": (pa.string(), list(texts.get("user", ()))),
-            **self._appearances(),
-            **self.users.columns(has),
+            "user": (pa.string(), user),
+            **self._appearances(len(user)),
+            **self.users.columns(len(user), has),
         }
-        models = {"model": (pa.string(), list(texts.get("model", ()))), **self.models.columns(has)}
+        models = {"model": (pa.string(), model), **self.models.columns(len(model), has)}
         return [table("user_stats", users, USER_DOC), table("model_stats", models, MODEL_DOC)]
 
-    def _appearances(self) -> dict[str, tuple[pa.DataType, Any]]:
+    def _appearances(self, users: int) -> dict[str, tuple[pa.DataType, Any]]:
         timed = self.context.meta.origin.kind != "none"
-        clock = self.met[:, FIRST] - 1 + self.context.meta.origin.clock_us
+        met = cut(self.met, users)
+        clock = met[:, FIRST] - 1 + self.context.meta.origin.clock_us
         unknown = np.full(len(clock), not timed)
         if self.context.has("cohort"):
-            months = self.met[:, COHORT]
+            months = met[:, COHORT]
             cohort = pa.array((months + ABOVE_COHORT).astype(np.int32), pa.int32(), mask=months == 0)
         else:
             cohort = pa.array(months_of(clock), pa.int32(), mask=unknown)

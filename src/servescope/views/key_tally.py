@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from servescope import schema
 from servescope.kernels.jit import kernel
+from servescope.kernels.room import cut, grown
 from servescope.kernels.shapes import ShapeRuns
 
 if TYPE_CHECKING:
@@ -64,21 +65,16 @@ def _fold(
 
 @dataclass
 class KeyTally:
-    """Sums and histograms of dense keys.
+    """Sums and histograms of dense keys, which need not be known before.
 
-    keys    number of keys
-    sums    uint64[keys, 3]: N_SHAPE, N_HIT, HIT_SUM in 2^-32
+    sums    uint64[keys met so far, 3]: N_SHAPE, N_HIT, HIT_SUM in 2^-32
     span    int64[2]: the lowest key met, the highest + 1
     shapes  histograms of input and output tokens of F-SHAPE rows
     """
 
-    keys: int
-    sums: Words = field(init=False)
+    sums: Words = field(default_factory=lambda: np.zeros((0, 3), np.uint64))
     span: Ints = field(default_factory=lambda: np.array([2**62, 0], np.int64))
     shapes: ShapeRuns = field(default_factory=ShapeRuns)
-
-    def __post_init__(self) -> None:
-        self.sums = np.zeros((self.keys, 3), np.uint64)
 
     def add(
         self,
@@ -93,6 +89,7 @@ class KeyTally:
         rows            what `rows_of` says of them
         it_bin, ot_bin  int16[rows], log bins; 0 where the row is not of F-SHAPE
         """
+        self.sums = grown(self.sums, 1 + int(keys.max(initial=-1)))
         _fold(self.sums, self.span, keys, *rows)
         self.shapes.add(keys, it_bin, ot_bin)
 
@@ -100,24 +97,25 @@ class KeyTally:
         """Add the counts of another, which is used up. Changes this one."""
         low, high = int(later.span[0]), int(later.span[1])
         if low < high:
+            self.sums = grown(self.sums, high)
             self.sums[low:high] += later.sums[low:high]
             self.span[0], self.span[1] = min(self.span[0], low), max(self.span[1], high)
         self.shapes.merge(later.shapes)
 
-    def columns(self, has: Mapping[str, bool]) -> dict[str, tuple[pa.DataType, Any]]:
-        """Result columns n_shape, it_median, ot_median, n_hit, hit_sum of all keys.
+    def columns(self, keys: int, has: Mapping[str, bool]) -> dict[str, tuple[pa.DataType, Any]]:
+        """Result columns n_shape, it_median, ot_median, n_hit, hit_sum of keys 0 … keys - 1.
 
         has  "it", "ot", "ct": whether the source states them
         """
-        medians = {}
-        for name, values in zip(("it", "ot"), self.shapes.quantiles(0.5, self.keys), strict=True):
+        sums, medians = cut(self.sums, keys), {}
+        for name, values in zip(("it", "ot"), self.shapes.quantiles(0.5, keys), strict=True):
             medians[name] = (pa.float64(), pa.array(values, mask=np.isnan(values) | (not has[name])))
-        hits = self.sums[:, HIT_SUM] / 2.0**HIT_BITS
-        unknown = pa.nulls(self.keys)
+        hits = sums[:, HIT_SUM] / 2.0**HIT_BITS
+        unknown = pa.nulls(keys)
         return {
-            "n_shape": (pa.int64(), self.sums[:, N_SHAPE].astype(np.int64)),
+            "n_shape": (pa.int64(), sums[:, N_SHAPE].astype(np.int64)),
             "it_median": medians["it"],
             "ot_median": medians["ot"],
-            "n_hit": (pa.int64(), self.sums[:, N_HIT].astype(np.int64)),
+            "n_hit": (pa.int64(), sums[:, N_HIT].astype(np.int64)),
             "hit_sum": (pa.float64(), hits if has["it"] and has["ct"] else unknown),
         }

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from servescope.kernels.histogram import log_bin
 from servescope.kernels.jit import kernel
+from servescope.kernels.room import grown
 from servescope.kernels.runs import Runs, between
 from servescope.tables import category, table
 from servescope.views.clock import month_runs, month_start_us
@@ -55,9 +56,9 @@ def _fold(starts: Ints, month_start: int, user: npt.NDArray[np.int32], arrival: 
 
 @kernel
 def _stitch(starts: Ints, month_start: int, month_end: int, later: Ints) -> Ints:
-    """Bins of the gaps between this slice and the adjacent, later one, NO_GAP for none: int64[users].
+    """Bins of the gaps between this slice and the adjacent, later one, NO_GAP for none: int64[len(later)].
 
-    starts, later           int64[users, 2] of both slices; `starts` is modified
+    starts, later           int64[users, 2] of both slices; `starts` is modified and at least as long
     month_start, month_end  of the later slice's first month, on the clock of the arrivals
     """
     bins = np.full(len(later), NO_GAP, np.int64)
@@ -87,7 +88,7 @@ class Month:
 class UserGaps:
     """Gaps of months that may still get some, and what is left of the finished ones.
 
-    starts  int64[users, 2], first arrival + 1 (0: none) and last arrival
+    starts  int64[users met so far, 2], first arrival + 1 (0: none) and last arrival
     whole   the trace begins in this slice, so that its first month can be finished
     first   first month of the slice, 0 before the first row
     last    its last month
@@ -96,15 +97,12 @@ class UserGaps:
     """
 
     context: Context
-    starts: Ints = field(init=False)
+    starts: Ints = field(default_factory=lambda: np.zeros((0, 2), np.int64))
     whole: bool = False
     first: int = 0
     last: int = 0
     open: dict[int, Runs] = field(default_factory=dict)
     done: list[Month] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.starts = np.zeros((len(self.context.texts["user"]), 2), np.int64)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -114,6 +112,7 @@ class UserGaps:
     def update(self, batch: Batch) -> None:
         """Fold in the next rows."""
         user, arrival = int32(batch, "user"), int64(batch, "arrival_us")
+        self.starts = grown(self.starts, 1 + int(user.max()))
         clock_us = self.context.meta.origin.clock_us
         for month, low, high in month_runs(arrival + clock_us):
             if not self.first:
@@ -145,6 +144,7 @@ class UserGaps:
                 self.open[month] = gaps
         clock_us = self.context.meta.origin.clock_us
         start, end = (month_start_us(month) - clock_us for month in (later.first, later.first + 1))
+        self.starts = grown(self.starts, len(later.starts))
         bins = _stitch(self.starts, start, end, later.starts)
         self.open[later.first].add(np.arange(len(bins), dtype=np.int32), bins)
         self.last = later.last

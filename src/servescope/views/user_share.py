@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from servescope import schema
 from servescope.kernels.jit import kernel
+from servescope.kernels.room import cut, grown
 from servescope.tables import ratio, stacked
 from servescope.views.sketch import Context, View, held, int32
 
@@ -28,21 +29,19 @@ DOC = (
 
 @kernel
 def _fold(counts: npt.NDArray[np.int64], user: npt.NDArray[np.int32], it: npt.NDArray[np.int32]) -> None:
-    """Count rows in counts, int64[users + 1, 2] (requests, input tokens; no user last), modified."""
+    """Count rows in counts, int64[1 + users, 2] (requests, input tokens; no user first), modified."""
     for i in range(len(user)):
-        counts[user[i], 0] += 1
-        counts[user[i], 1] += it[i] if it[i] != schema.NULL_INT32 else 0
+        at = user[i] + 1
+        counts[at, 0] += 1
+        counts[at, 1] += it[i] if it[i] != schema.NULL_INT32 else 0
 
 
 @dataclass
 class UserShare:
-    """counts int64[users + 1, 2]."""
+    """counts int64[1 + users met so far, 2], see `_fold`."""
 
     context: Context
-    counts: npt.NDArray[np.int64] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.counts = np.zeros((len(self.context.texts.get("user", ())) + 1, 2), np.int64)
+    counts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((1, 2), np.int64))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -51,17 +50,20 @@ class UserShare:
 
     def update(self, batch: Batch) -> None:
         """Fold in the next rows."""
-        _fold(self.counts, int32(batch, "user"), int32(batch, "input_tokens"))
+        user = int32(batch, "user")
+        self.counts = grown(self.counts, 2 + int(user.max()))
+        _fold(self.counts, user, int32(batch, "input_tokens"))
 
     def merge(self, later: UserShare) -> None:
         """Fold in the adjacent, later slice."""
-        self.counts += later.counts
+        self.counts = grown(self.counts, len(later.counts))
+        self.counts[: len(later.counts)] += later.counts
 
     def tables(self) -> list[Table]:
         """`user_share`."""
-        known, nobody = self.counts[:-1], self.counts[-1]
-        order = np.argsort(-known[:, 0], kind="stable")
         texts = self.context.texts.get("user", ())
+        nobody, known = self.counts[0], cut(self.counts[1:], len(texts))
+        order = np.argsort(-known[:, 0], kind="stable")
         rows: list[tuple[int | None, str, npt.NDArray[np.int64]]] = [
             (rank, texts[at], known[at]) for rank, at in enumerate(order[:TOP].tolist(), 1)
         ]
