@@ -25,6 +25,7 @@ from tests.reference.reconstruction import chains, takes_part  # noqa: E402
 
 import servescope as ss  # noqa: E402
 from servescope import schema  # noqa: E402
+from servescope.numbering import once  # noqa: E402
 from servescope.sessions.eligible import TOKENS, Selection  # noqa: E402
 from servescope.sessions.links import SessionOptions  # noqa: E402
 from servescope.sessions.rule import LINK_FIELDS, Chains, limits  # noqa: E402
@@ -48,7 +49,7 @@ def spool_of(path: Path, most: int) -> tuple[MemorySpool, int]:
     selection = Selection(trace, SessionOptions(), buckets_of(trace.rows))
     spool = MemorySpool([[] for _ in range(selection.buckets)])
     many = 0
-    for batch, known in trace.once(selection.columns):
+    for batch, known in once(trace, selection.columns):
         records, edges = selection.records(batch, known)
         spool.append(records, edges)
         many += len(records)

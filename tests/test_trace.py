@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servescope import schema
+from servescope.category import Category
 from servescope.ledger import Ledger
-from servescope.trace import Category, Origin, Trace, TraceMeta, to_batch
+from servescope.trace import Origin, Trace, TraceMeta, to_batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -138,26 +139,6 @@ def test_arrays_of_a_batch_may_be_handed_to_kernels_without_a_copy() -> None:
     for name, values in batch.columns.items():
         assert values.flags.writeable, name
     assert batch["model"].tolist() == [-1, -1]  # not surveyed
-
-
-def test_one_reading_gives_the_batches_and_codes_of_a_survey() -> None:
-    for trace in (trace_of(models("b", "a", None), models("c", "a")), trace_of(models(None))):
-        surveyed = trace_of(*(part.table for part in trace.parts))
-        expected = [batch["model"].tolist() for batch in surveyed.batches(["model"])]
-        for again in range(2):  # the second time all categories are known
-            known = []
-            for batch, held in trace.once(["model"]):
-                assert batch["model"].tolist() == expected[len(known)], again
-                known.append(len(held["model"].texts))
-            assert known[-1] == len(surveyed.names("model"))
-        assert trace.codes("model") == surveyed.codes("model")
-        assert trace.category("model").counts.tolist() == surveyed.category("model").counts.tolist()
-
-
-def test_a_reading_that_ends_early_leaves_no_half_known_category() -> None:
-    trace = trace_of(models("b"), models("a"))
-    next(trace.once(["model"]))
-    assert trace.codes("model") == {"b": 0, "a": 1}
 
 
 def test_texts_are_found_by_name() -> None:

@@ -18,13 +18,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from servescope import schema
-from servescope.kernels.nulls import counted, filled, mapped
-from servescope.kernels.texts import Texts
+from servescope.category import Category, category_codes, count_texts
+from servescope.kernels.nulls import filled
 from servescope.ledger import Ledger, Rejects
 from servescope.units import NS_PER_US
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     Each = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 
@@ -141,48 +141,12 @@ class Part(Protocol):
 
 @runtime_checkable
 class CodedPart(Protocol):
-    """A part that makes its batch itself, faster than `to_batch` makes it of its Arrow table."""
-
-    def batch(self, columns: Sequence[str], categories: dict[str, Category]) -> Batch:
-        """The same as `to_batch` of `arrow(columns)`."""
-        ...
-
-
-@dataclass
-class Category:
-    """The texts of a category column by code, and how many rows have each. Changed by `add`.
-
-    texts  by order of first appearance
-    rows   int64[texts]
-    """
-
-    texts: Texts = field(default_factory=Texts)
-    rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    def add(self, texts: pa.Array, counts: npt.NDArray[np.int64]) -> None:
-        """Count rows: Arrow strings and int64[n] rows of each; texts without rows are left out."""
-        used = counts > 0
-        codes = self.texts.add(*text_buffers(texts), used)[used]
-        if len(self.texts) > len(self.rows):
-            room = max(len(self.texts), 2 * len(self.rows))
-            self.rows = np.concatenate([self.rows, np.zeros(room - len(self.rows), np.int64)])
-        self.rows[codes] += counts[used]
-
-    def find(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
-        """Codes of texts, -1 for one that is not (yet) there."""
-        return self.texts.find(*text_buffers(pa.array(texts, pa.string())))
+    """A part with columns that follow from a category column: looked up once a text, not once a row."""
 
     @property
-    def counts(self) -> npt.NDArray[np.int64]:
-        """Rows by code, int64[texts]."""
-        return self.rows[: len(self.texts)]
-
-    @cached_property
-    def names(self) -> list[str]:
-        """The texts by code, once all are known."""
-        ends = self.texts.ends
-        raw = self.texts.data.tobytes()
-        return [raw[low:high].decode() for low, high in itertools.pairwise(ends.tolist())]
+    def by_code(self) -> Mapping[str, tuple[str, Callable[[Category], npt.NDArray[np.int32]]]]:
+        """Column -> the category column, and what gives its values by code, int32[texts + 1], null last."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -217,33 +181,38 @@ class Trace:
         return {}
 
     def survey(self, columns: Sequence[str], *, each: Each = builtins.map) -> None:
-        """Fix the codes of category columns: reads them once, those already known not again.
+        """Fix the codes of category columns: reads them once, and what is known already not again.
 
         each  runs a function over part numbers and yields what it returns, in their order
 
-        Call it, `codes` or `names` before slices are scanned on threads.
+        Call it, `codes` or `names` before slices are scanned on threads; `numbering` does without.
         """
-        new = [name for name in columns if name not in self._categories]
-        held = [name for name in new if self.has(name)]
-        for name in new:
-            self._categories[name] = Category()
-        if held:
-            self._read_categories(held, 0, each)
-
-    def survey_rest(self, known: dict[str, Category], parts: int, *, each: Each = builtins.map) -> None:
-        """As `survey` for columns whose first `parts` parts were surveyed in an earlier run."""
-        self._categories.update(known)
-        self._read_categories([name for name in known if self.has(name)], parts, each)
+        missing: dict[int, list[str]] = {}
+        for name in dict.fromkeys(columns):
+            missing.setdefault(self.so_far(name).parts, []).append(name)
+        missing.pop(len(self.parts), None)
+        for first, names in missing.items():
+            self._read_categories(names, first, each)
 
     def _read_categories(self, columns: Sequence[str], first: int, each: Each) -> None:
         def look(index: int) -> dict[str, list[tuple[pa.Array, npt.NDArray[np.int64]]]]:
             table = self.parts[index].arrow(columns)
-            return {name: [_counted(chunk) for chunk in table.column(name).chunks] for name in columns}
+            return {name: [count_texts(chunk) for chunk in table.column(name).chunks] for name in columns}
 
-        for found in each(look, range(first, len(self.parts))) if columns else ():
+        for found in each(look, range(first, len(self.parts))):
             for name, chunks in found.items():
                 for texts, counts in chunks:
                     self._categories[name].add(texts, counts)
+                self._categories[name].parts += 1
+
+    def so_far(self, column: str) -> Category:
+        """What is known of a category column; `Category.parts` tells how much that is."""
+        unknown = 0 if self.has(column) else len(self.parts)
+        return self._categories.setdefault(column, Category(parts=unknown))
+
+    def take_over(self, known: Mapping[str, Category]) -> None:
+        """Go on from categories as an earlier run knew them, over the same first parts."""
+        self._categories.update(known)
 
     def category(self, column: str) -> Category:
         """The texts of a category column and how many rows have each; see `survey`."""
@@ -270,75 +239,27 @@ class Trace:
 
     def batch(self, index: int, columns: Sequence[str]) -> Batch:
         """The named columns of one part as arrays; from any thread, once their categories are surveyed."""
+        categories = {name: self.category(name) for name in columns if name in schema.CATEGORIES}
+        coded = self.by_code(index, columns)
+        table = self.parts[index].arrow([name for name in columns if name not in coded])
+        batch = to_batch(table, self.starts[index], categories)
+        for name, (category, values) in coded.items():
+            batch.columns[name] = values(categories[category])[batch[category]]
+        return batch
+
+    def by_code(
+        self, index: int, columns: Sequence[str]
+    ) -> dict[str, tuple[str, Callable[[Category], npt.NDArray[np.int32]]]]:
+        """Which of the columns follow from another of them in this part; see `CodedPart.by_code`."""
         part = self.parts[index]
-        categories = {name: self.category(name) for name in _coded(columns)}
-        if isinstance(part, CodedPart):
-            return part.batch(columns, categories)
-        return to_batch(part.arrow(columns), self.starts[index], categories)
-
-    def once(
-        self, columns: Sequence[str], *, each: Each = builtins.map
-    ) -> Iterator[tuple[Batch, dict[str, Category]]]:
-        """As `batches`, and the categories as far as they are known, without the reading of a survey.
-
-        each  runs a function over part numbers and yields what it returns, in their order
-        """
-        new = [name for name in _coded(columns) if name not in self._categories]
-        held = {name: self._categories.get(name) or Category() for name in _coded(columns)}
-        if not new:  # known since a survey: batches are made where they are read
-            for batch in each(lambda index: self.batch(index, columns), range(len(self.parts))):
-                yield batch, held
-            return
-        tables = each(lambda index: self.parts[index].arrow(columns), range(len(self.parts)))
-        for index, table in enumerate(tables):
-            for name in new:
-                for chunk in table.column(name).chunks:
-                    held[name].add(*_counted(chunk))
-            yield to_batch(table, self.starts[index], held), held
-        self._categories.update((name, held[name]) for name in new)
+        if not isinstance(part, CodedPart):
+            return {}
+        return {n: found for n, found in part.by_code.items() if n in columns and found[0] in columns}
 
     def with_meta(self, **changes: object) -> Trace:
         """The same rows with other metadata."""
         meta = msgspec.structs.replace(self.meta, **changes)
         return replace(self, meta=meta)
-
-
-def _coded(columns: Sequence[str]) -> list[str]:
-    return [name for name in columns if name in schema.CATEGORIES]
-
-
-def _indices(chunk: pa.DictionaryArray) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8] | None, int]:
-    """Indices of a chunk, its bitmap and where it starts, for `kernels.nulls`."""
-    indices = chunk.indices
-    return schema.array_values(indices, np.dtype(np.uint32)), schema.known_bits(indices), indices.offset
-
-
-def _counted(chunk: pa.DictionaryArray) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-    """The dictionary of a chunk, and how many rows have each of its texts."""
-    counts = counted(*_indices(chunk), len(chunk.dictionary))
-    if chunk.dictionary.null_count:
-        counts[chunk.dictionary.is_null().to_numpy(zero_copy_only=False)] = 0
-    return chunk.dictionary, counts
-
-
-def text_buffers(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
-    """Bytes and offsets of an Arrow string array; a null has none."""
-    _, ends, data = texts.buffers()
-    if ends is None or not len(texts):
-        return np.zeros(0, np.uint8), np.zeros(len(texts) + 1, np.int32)
-    offsets = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    return np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8), offsets
-
-
-def _category_codes(column: pa.ChunkedArray, category: Category) -> npt.NDArray[np.int32]:
-    pieces = [np.zeros(0, np.int32)]
-    for chunk in column.chunks:
-        # one more entry: a null index maps to it
-        mapping = np.append(category.texts.find(*text_buffers(chunk.dictionary)), np.int32(schema.NULL_CODE))
-        if chunk.dictionary.null_count:
-            mapping[:-1][chunk.dictionary.is_null().to_numpy(zero_copy_only=False)] = schema.NULL_CODE
-        pieces.append(mapped(*_indices(chunk), mapping))
-    return pieces[1] if len(pieces) == 2 else np.concatenate(pieces)
 
 
 def _plain(column: pa.ChunkedArray, spec: schema.Column) -> npt.NDArray[np.generic]:
@@ -359,7 +280,7 @@ def to_batch(table: pa.Table, start: int, categories: dict[str, Category]) -> Ba
 
     table       canonical Arrow types; text columns are left out of the batch
     start       `request_id` of its first row
-    categories  of every category column of the table; a text that is not in it reads as null
+    categories  by column, a text that is not in it reads as null; other category columns are left out
     """
     arrays: dict[str, npt.NDArray[np.generic]] = {}
     blocks: dict[str, npt.NDArray[np.generic]] = {}
@@ -368,8 +289,8 @@ def to_batch(table: pa.Table, start: int, categories: dict[str, Category]) -> Ba
         if name == "block_ids":
             blocks = _blocks(column)
         elif name in categories:
-            arrays[name] = _category_codes(column, categories[name])
-        elif schema.BY_NAME[name].dtype is not None:
+            arrays[name] = category_codes(column, categories[name])
+        elif name not in schema.CATEGORIES and schema.BY_NAME[name].dtype is not None:
             arrays[name] = _plain(column, schema.BY_NAME[name])
     return Batch(start, table.num_rows, arrays, **blocks)  # type: ignore[arg-type]
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from servescope.category import Category
 from servescope.errors import DataError
 from servescope.formats.side_tables import read_cohorts
-from servescope.trace import Category
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from servescope.category import text_buffers
 from servescope.kernels.texts import MISSING, Texts
-from servescope.trace import text_buffers
 
 TEXTS = st.lists(st.text(alphabet="ab@é\0", max_size=20), max_size=40)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STATED = tuple(name for name in OPTIONAL if name != "parent_id")  # a parent must lie in the trace
+SLICE_ROWS = st.sampled_from([None, 1, 10**9])
 FOLDED_IN = (  # of the views that need not begin anew when a trace gets longer, whatever comes
     "facts", "load_hour", "model_day", "month_shape", "shape_cell", "hit_cell", "user_stats", "model_stats",
     "user_share", "limits", "pair_count", "model_gap", "user_month_gap",
@@ -37,9 +38,13 @@ def head(trace: Trace, parts: int) -> Trace:
 
 
 @settings(max_examples=40)
-@given(traces(need=STATED, most=40), st.data(), st.sampled_from([None, 1, 10**9]))
+@given(traces(need=STATED, most=40), st.data(), SLICE_ROWS, SLICE_ROWS)
 def test_more_rows_are_folded_in(
-    tmp_path_factory: pytest.TempPathFactory, trace: Trace, data: st.DataObject, rows: int | None
+    tmp_path_factory: pytest.TempPathFactory,
+    trace: Trace,
+    data: st.DataObject,
+    rows: int | None,
+    later: int | None,
 ) -> None:
     folder = tmp_path_factory.mktemp("state")
     first = head(trace, data.draw(st.integers(1, len(trace.parts))))
@@ -47,7 +52,8 @@ def test_more_rows_are_folded_in(
         return
     with slices_of(rows) as engine:
         document(first, folder=folder, **engine)
-        found, _ = document(trace, folder=folder, resume=True, **engine)
+    with slices_of(later) as engine:  # the one engine takes up what the other left
+        found, _ = document(Trace(trace.meta, trace.parts), folder=folder, resume=True, **engine)
     assert found == document(trace)[0]
     assert set(found) == set(VIEWS)
 

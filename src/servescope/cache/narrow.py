@@ -14,10 +14,12 @@ import numpy.typing as npt
 
 from servescope import schema
 from servescope.arrays import Columns
+from servescope.numbering import once
 from servescope.sessions.links import SessionOptions, rule_of, window_us
 
 if TYPE_CHECKING:
-    from servescope.trace import Batch, Category, Trace
+    from servescope.category import Category
+    from servescope.trace import Batch, Trace
 
 OUTSIDE, OTHER = "outside_window", "other_model"
 NEEDED = (
@@ -53,7 +55,7 @@ def narrowed(trace: Trace, options: SessionOptions) -> tuple[Trace, SessionOptio
     columns = [name for name in NEEDED if trace.has(name)]
     pieces: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in columns}
     texts: dict[str, Category] = {}
-    for batch, texts in near.once(columns):
+    for batch, texts in once(near, columns):
         keep = _kept(batch, texts["model"], near, options, left_out)
         for name in columns:
             pieces[name].append(batch[name][keep])

@@ -22,14 +22,16 @@ from servescope.cache.simulate import replay
 from servescope.cache.warmup import warm_requests
 from servescope.errors import DataError
 from servescope.kernels.jit import kernel
+from servescope.numbering import once
 from servescope.sessions.links import SessionOptions, session_links, window_us
 
 if TYPE_CHECKING:
     from servescope.cache.capacity import Size
     from servescope.cache.choice import Choice
     from servescope.cache.simulate import Counted, Tell
+    from servescope.category import Category
     from servescope.sessions.links import Links
-    from servescope.trace import Category, Trace
+    from servescope.trace import Trace
 
     Ints = npt.NDArray[np.int64]
 
@@ -183,7 +185,7 @@ def accesses(trace: Trace, links: Links, options: SessionOptions) -> Accesses:
     counts = dict.fromkeys(RULES, 0)
     kinds = {"rows": np.int64, "input_tokens": np.int64, "arrival_us": np.int64, "user": np.int32}
     pieces: dict[str, list[Any]] = {name: [np.zeros(0, kind)] for name, kind in kinds.items()}
-    for batch, known in trace.once(wanted):
+    for batch, known in once(trace, wanted):
         why = _why_not(
             batch, trace, known.get("model"), links.session[batch.start : batch.start + batch.rows], options
         )

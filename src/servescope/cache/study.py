@@ -18,6 +18,7 @@ import numpy as np
 
 from servescope.cache.narrow import in_window
 from servescope.errors import UsageError, unknown_name
+from servescope.numbering import once
 from servescope.sessions.links import window_us
 from servescope.views.presets import CUT, MINIMAX, V3_2, Model, text_of
 
@@ -199,7 +200,7 @@ def _models_there(trace: Trace) -> str:
 def _has_requests(trace: Trace, model: str, window_days: tuple[float, float]) -> bool:
     low, high = window_us(trace, window_days)
     near = in_window(trace, window_days)
-    for batch, known in near.once(["arrival_us", "model"]):
+    for batch, known in once(near, ["arrival_us", "model"]):
         code = int(known["model"].find([model])[0])
         start = np.asarray(batch["arrival_us"], np.int64)
         if code >= 0 and ((batch["model"] == code) & (start >= low) & (start < high)).any():

@@ -23,17 +23,18 @@ from servescope.formats.format import Format
 from servescope.formats.parquet import broken, open_parquet
 from servescope.formats.side_tables import read_cohorts, read_model_names
 from servescope.formats.time_order import Run, picked
-from servescope.trace import Origin, Trace, TraceMeta, to_batch
+from servescope.trace import Origin, Trace, TraceMeta
 from servescope.units import NS_PER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Future
 
+    from servescope.category import Category
     from servescope.formats.format import Context, Sample
     from servescope.formats.parquet import ParquetFile
     from servescope.formats.source import Source
-    from servescope.trace import Batch, Category, SourceFact
+    from servescope.trace import SourceFact
 
 KEYS = {"chute_id", "started_at", "it", "ot"}
 ALWAYS = ("request_id", "arrival_us", "source_row")
@@ -70,14 +71,10 @@ class ChutesPart:
             raise broken(self.layout.source_of(self.run.first), error) from error
         return pa.table(arrays, schema=schema.arrow_schema(wanted))
 
-    def batch(self, columns: Sequence[str], categories: dict[str, Category]) -> Batch:
-        """See `trace.CodedPart.batch`: cohorts are looked up once a user, not once a part."""
-        cohorts = self.sides.cohorts
-        if "cohort" not in columns or "user" not in categories or cohorts is None:
-            return to_batch(self.arrow(columns), self.start, categories)
-        batch = to_batch(self.arrow([n for n in columns if n != "cohort"]), self.start, categories)
-        batch.columns["cohort"] = cohorts.by_code(categories["user"])[batch["user"]]
-        return batch
+    @property
+    def by_code(self) -> dict[str, tuple[str, Callable[[Category], npt.NDArray[np.int32]]]]:
+        """See `trace.CodedPart`: cohorts are looked up once a user, not once a part."""
+        return {"cohort": ("user", self.sides.cohorts.by_code)} if self.sides.cohorts else {}
 
     def fingerprint(self) -> str:
         """See `trace.Part.fingerprint`: of the run, its row groups, and the side tables."""

@@ -13,16 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from servescope import schema
+from servescope.category import text_buffers
 from servescope.errors import DataError, UsageError
 from servescope.formats.parquet import ParquetFile, category, coded, indexed
+from servescope.kernels.room import grown
 from servescope.kernels.texts import Texts
-from servescope.trace import text_buffers
 from servescope.units import NS_PER, ns_per
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from servescope.trace import Category
+    from servescope.category import Category
 
 INT32_MAX = 2**31 - 1  # the smallest 32-bit number stands for null in arrays, so the range is symmetric
 TOKENS = {"input_tokens": "it", "output_tokens": "ot", "cached_tokens": "ct"}
@@ -50,31 +51,34 @@ class Cohorts:
 
     keys    user keys `ID@ROUND`
     months  int16[keys + 1], by code; -1 at the end, for a key that is not there
-    coded   what `by_code` found last, and for which category
+    coded   what `by_code` found last: the category, how many of its texts, their months (and room)
     """
 
     keys: Texts
     months: npt.NDArray[np.int16]
-    coded: list[tuple[Category, npt.NDArray[np.int32]]] = field(default_factory=list)
+    coded: list[tuple[Category, int, npt.NDArray[np.int32]]] = field(default_factory=list)
 
     def by_code(self, users: Category) -> npt.NDArray[np.int32]:
         """Months by user code, int32[users + 1], null where the table does not name the key, and last.
 
-        Found once for all users; the category must be complete.
+        A code is looked up once, also where the category has grown since the last call.
         """
-        for held, months in self.coded:
-            if held is users and len(months) == len(users.texts) + 1:
-                return months
-        months = np.full(len(users.texts) + 1, schema.NULL_INT32, np.int32)
-        data, ends = users.texts.data, users.texts.ends
-        for low in range(0, len(users.texts), PIECE_TEXTS):  # whose offsets fit 32 bits
-            some = ends[low : low + PIECE_TEXTS + 1]
-            codes = self.keys.find(data[some[0] : some[-1]], (some - some[0]).astype(np.int32))
-            here = months[low : low + len(codes)]
-            here[:] = self.months[codes]
-            here[here < 0] = schema.NULL_INT32
-        self.coded[:] = [(users, months)]
-        return months
+        held, known, months = self.coded[0] if self.coded else (users, 0, np.zeros(0, np.int32))
+        if held is not users:
+            known, months = 0, np.zeros(0, np.int32)
+        many = len(users.texts)
+        if many > known or not len(months):
+            months = grown(months, many + 1)
+            months[known:] = schema.NULL_INT32
+            data, ends = users.texts.data, users.texts.ends
+            for low in range(known, many, PIECE_TEXTS):  # whose offsets fit 32 bits
+                some = ends[low : low + PIECE_TEXTS + 1]
+                codes = self.keys.find(data[some[0] : some[-1]], (some - some[0]).astype(np.int32))
+                here = months[low : low + len(codes)]
+                here[:] = self.months[codes]
+                here[here < 0] = schema.NULL_INT32
+            self.coded[:] = [(users, many, months)]
+        return months[: many + 1]
 
     def find(self, keys: pa.Array) -> npt.NDArray[np.int16]:
         """Months of Arrow strings, int16[n], -1 where the table does not name the key."""

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from servescope.category import text_buffers
 from servescope.errors import DataError, UsageError
 from servescope.kernels.texts import Texts
-from servescope.trace import text_buffers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

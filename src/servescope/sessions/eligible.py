@@ -18,8 +18,9 @@ from servescope.kernels.jit import kernel
 from servescope.sessions.links import window_us
 
 if TYPE_CHECKING:
+    from servescope.category import Category
     from servescope.sessions.links import SessionOptions
-    from servescope.trace import Batch, Category, Trace
+    from servescope.trace import Batch, Trace
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]

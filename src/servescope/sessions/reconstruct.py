@@ -22,6 +22,7 @@ import numpy.typing as npt
 from servescope.engine import local, ray
 from servescope.errors import unknown_name
 from servescope.kernels.jit import kernel
+from servescope.numbering import once
 from servescope.sessions.eligible import FIELDS, RULES, TOKENS, Selection
 from servescope.sessions.links import SessionOptions, empty_links
 from servescope.sessions.rule import (
@@ -174,7 +175,7 @@ def part(trace: Trace, options: SessionOptions, running: Running, folder: Path |
     read = 0
     with FileWriter(folder or Path(), selection.buckets if folder else 0) as writer:
         append = writer.append if folder else memory.append
-        for batch, known in trace.once(selection.columns, each=each):
+        for batch, known in once(trace, selection.columns, each=each):
             append(*selection.records(batch, known))
             read += batch.rows
             if running.progress is not None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from servescope.views.names import Names
 from servescope.views.sketch import Context
 from servescope.views.state import Array, State, Tree, take_apart
 
@@ -54,10 +55,11 @@ def fitted(view: View, state: State, old: Context, new: Context) -> State:
     Raises CannotFitError where that needs the rows again.
     """
     stage = old
-    for category, texts in new.texts.items():
-        if len(texts) > len(stage.texts.get(category, ())):
+    for category in whole_names(new):
+        texts, fewer = new.texts[category], stage.texts.get(category, ())
+        if len(texts) > len(fewer):
             more = replace(stage, texts={**stage.texts, category: texts})
-            sizes = (len(stage.texts.get(category, ())), len(texts))
+            sizes = (len(fewer), len(texts))
             state = _grown(state, take_apart(view.new(stage)), take_apart(view.new(more)), sizes)
             stage = more
     before, after = take_apart(view.new(stage)), take_apart(view.new(new))
@@ -103,6 +105,12 @@ def _grown(state: State, old: State, new: State, sizes: tuple[int, int]) -> Stat
         return {**tree, "shape": list(made.shape)}
 
     return State(walk(state.tree, old.tree, new.tree), arrays)
+
+
+def whole_names(context: Context) -> list[str]:
+    """Categories whose texts are all known before the scan: of the others empty sketches know nothing."""
+    texts = context.texts
+    return [name for name in texts if not isinstance(texts, Names) or texts.whole(name)]
 
 
 def _shaped(array: Array, tree: Tree) -> Array:

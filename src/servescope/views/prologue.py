@@ -10,6 +10,7 @@ import numpy as np
 from servescope import schema
 from servescope.engine import local
 from servescope.errors import unknown_name
+from servescope.views.names import Names
 from servescope.views.sketch import Context, ViewOptions
 
 if TYPE_CHECKING:
@@ -21,21 +22,27 @@ if TYPE_CHECKING:
 HIGHLIGHTS = 3
 READS_HIGHLIGHTS = {"value_hist", "pair_gap"}  # tables
 READS_BALANCE = {"instance_minute", "load_latency_cell", "user_hour", "user_hour_instance"}
+LATE = {"user", "instance", "endpoint"}  # numbered while a scan reads all rows in order
 
 
-def prologue(trace: Trace, views: Sequence[View], options: ViewOptions, *, threads: int = 1) -> Context:
+def prologue(
+    trace: Trace, views: Sequence[View], options: ViewOptions, *, threads: int = 1, late: bool = False
+) -> Context:
     """The context of a scan by these views.
 
-    Reads the category columns that they need, once, and the last arrival. Raises UsageError for a
-    highlighted or balance model that the trace does not have.
+    late  the scan numbers the texts of `LATE` itself
+
+    Reads the other category columns that they need, once, and the last arrival. Raises UsageError for
+    a highlighted or balance model that the trace does not have.
     """
     wanted = {name for view in views for name in view.columns if trace.has(name)}
     categories = [name for name in schema.CATEGORIES if name in wanted]
-    trace.survey(categories, each=partial(local.map, threads=threads))
-    texts = {name: trace.names(name) for name in categories}
-    tables = {name for view in views for name in view.tables} if "model" in texts else set()
+    early = [name for name in categories if not (late and name in LATE)]
+    trace.survey(early, each=partial(local.map, threads=threads))
+    tables = {name for view in views for name in view.tables} if "model" in categories else set()
     chosen = {"highlights": READS_HIGHLIGHTS & tables, "lb_models": READS_BALANCE & tables}
     codes = _models(trace, {name: getattr(options, name) for name, readers in chosen.items() if readers})
+    texts = Names(trace, tuple(categories))
     return Context(trace.meta, trace.rows, _last_us(trace), texts, options=options, **codes)
 
 

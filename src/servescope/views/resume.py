@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from servescope.category import Category
 from servescope.errors import UsageError
 from servescope.kernels.jit import sources_hash
 from servescope.kernels.texts import Texts
-from servescope.trace import Category
 from servescope.version import VERSION
 from servescope.views import state
-from servescope.views.growth import WHOLE_TRACE, CannotFitError, fitted, watched
+from servescope.views.growth import WHOLE_TRACE, CannotFitError, fitted, watched, whole_names
+from servescope.views.prologue import LATE
 from servescope.views.sketch import Context
 from servescope.views.slices import Order
 
@@ -159,14 +160,15 @@ class Keeper:
                 states[f"view {name}"] = state.take_apart(sketch)
             except TypeError:
                 continue
-        for name in context.texts if whole else ():
-            category = self.trace.category(name)
-            texts = (category.texts.data, category.texts.ends, category.counts)
-            states[f"texts {name}"] = state.take_apart(texts)
+        categories = {name: self.trace.so_far(name) for name in context.texts}
+        for name, category in categories.items():
+            if category.parts == merged.parts:  # one that was read beforehand is known for all parts
+                texts = (category.texts.data, category.texts.ends, category.counts)
+                states[f"texts {name}"] = state.take_apart(texts)
         header = {
             "identity": self.identity,
             "prints": self.prints[: merged.parts],
-            "texts": {name: len(texts) for name, texts in context.texts.items()},
+            "texts": {name: len(category.texts) for name, category in categories.items()},
             "asked": {name: sorted(asked) for name, asked in merged.asked.items()},
         }
         return Taken(merged.parts, header, states)
@@ -207,25 +209,28 @@ class Kept:
 
     def seed(self, trace: Trace, *, each: Each) -> None:
         """Take over the codes of texts, so that only the rest of the trace is read for them."""
-        known = {}
-        for name in self.reader.header["texts"]:
+        known, names = {}, list(self.reader.header["texts"])
+        for name in names:
             if f"texts {name}" in self.reader.names:
                 data, ends, counts = self.reader.value(f"texts {name}")
                 texts = Texts()
                 for low in range(0, len(counts), PIECE):
                     some = ends[low : low + PIECE + 1]
                     texts.add(data[some[0] : some[-1]], (some - some[0]).astype(np.int32))
-                known[name] = Category(texts, counts)
-        trace.survey_rest(known, self.parts, each=each)
+                known[name] = Category(texts, counts.copy(), self.parts)
+        trace.take_over(known)
+        # the scan goes on with the codes of the state: it numbers what is late, if it has them
+        trace.survey([name for name in names if name not in known or name not in LATE], each=each)
 
     def merged(self, views: Sequence[View], context: Context) -> tuple[Merged, list[str]]:
         """Sketches that go on, and a note on the views that must begin anew."""
         header = self.reader.header
         facts = self.reader.value("facts")
-        sizes = header["texts"]
+        sizes: dict[str, int] = header["texts"]
+        whole = whole_names(context)
         old = Context(
             meta=context.meta,
-            texts={name: texts[: sizes.get(name, 0)] for name, texts in context.texts.items()},
+            texts={name: context.texts[name][: sizes.get(name, 0)] for name in whole},
             options=context.options,
             **facts,
         )
@@ -240,7 +245,8 @@ class Kept:
                     raise CannotFitError  # it writes rows while it scans
                 if any(facts[name] != getattr(context, name) for name in asked):
                     raise CannotFitError
-                if any(len(context.texts[name]) < sizes[name] for name in sizes if name in view.columns):
+                read = [name for name in whole if name in view.columns]
+                if any(len(context.texts[name]) < sizes.get(name, 0) for name in read):
                     raise CannotFitError
                 fit = fitted(view, self.reader.state(f"view {view.name}"), old, context)
             except CannotFitError:

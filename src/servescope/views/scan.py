@@ -111,7 +111,7 @@ def _job(
     kept = keeper.find() if keeper and running.resume else None
     if kept:
         kept.seed(trace, each=each)
-    context = prologue(trace, chosen, options, threads=running.threads)
+    context = prologue(trace, chosen, options, threads=running.threads, late=running.engine == "local")
     merged, notes = kept.merged(chosen, context) if kept else (Merged(), [])
     if keeper and not running.resume:
         keeper.clear()

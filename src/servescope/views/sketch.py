@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope import schema
+from servescope.views.names import Names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,7 +55,8 @@ class Context:
     meta        facts of the trace
     rows        number of requests
     last_us     last arrival
-    texts       category -> its texts by code, for the categories that the wanted views read
+    texts       category -> its texts by code, for the categories that the wanted views read; of those that
+                are numbered during the scan (`names.Names`) at its end only
     highlights  codes of the highlighted models, heaviest first
     lb_models   codes of the balance models, heaviest first
     options     choices of the user
@@ -71,6 +73,10 @@ class Context:
     def has(self, column: str) -> bool:
         """Whether the source states this column."""
         return column in self.meta.columns
+
+    def so_far(self, column: str) -> Sequence[str]:
+        """Texts of a category that rows folded in so far may have, by code; there may come more."""
+        return self.texts.so_far(column) if isinstance(self.texts, Names) else self.texts.get(column, ())
 
 
 class Sketch(Protocol):

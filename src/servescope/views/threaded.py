@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from servescope.engine import lanes
+from servescope.numbering import Numbering, Rough
+from servescope.views.growth import whole_names
 from servescope.views.job import Counter
 from servescope.views.slices import Order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from servescope.trace import Batch
     from servescope.views.job import Job
     from servescope.views.sketch import Sketch
 
@@ -58,18 +59,22 @@ def _fold(
     enough: Callable[[], bool] = lanes.never,
 ) -> int:
     """Fold parts, from the first up to before the second of `span`; how many were until it was enough."""
-    columns = sorted({name for sketch in sketches.values() for name in sketch.columns} | {"arrival_us"})
+    read = {name for sketch in sketches.values() for name in sketch.columns}
+    late = set(job.context.texts) - set(whole_names(job.context))  # also those that are only to be numbered
+    columns = sorted(read | late | {"arrival_us"})
     trace, first = job.trace, span[0]
+    numbering = Numbering(trace, columns)
 
-    def follow(batch: Batch) -> None:
+    def follow(rough: Rough) -> None:
+        batch = numbering.number(rough)
         if batch.rows:
             order.follow(batch["arrival_us"].astype(np.int64, copy=False), batch.start)
 
-    def lane(sketch: Sketch) -> Callable[[Batch], None]:
-        return lambda batch: sketch.update(batch) if batch.rows else None
+    def lane(sketch: Sketch) -> Callable[[Rough], None]:
+        return lambda rough: sketch.update(rough.batch) if rough.batch.rows else None
 
     return lanes.run(
-        lambda item: trace.batch(first + item, columns),
+        lambda item: numbering.read(first + item),
         span[1] - first if sketches else 0,
         [follow, *(lane(sketch) for sketch in sketches.values())],
         threads=job.running.threads,

@@ -1,0 +1,109 @@
+"""Category columns: few texts by many rows, as dense codes by order of first appearance."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from servescope import schema
+from servescope.kernels.nulls import counted, mapped
+from servescope.kernels.room import grown
+from servescope.kernels.texts import Texts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+import pyarrow as pa
+
+
+@dataclass
+class Category:
+    """The texts of a category column by code, and how many rows have each. Changed by `add`.
+
+    texts  by order of first appearance
+    rows   int64[texts]
+    parts  parts of the trace whose rows are counted, from the first
+    """
+
+    texts: Texts = field(default_factory=Texts)
+    rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    parts: int = 0
+    _names: list[str] = field(default_factory=list, repr=False)
+
+    def add(self, texts: pa.Array, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        """Count rows: Arrow strings and int64[n] rows of each; texts without rows are left out.
+
+        Returns the codes, int32[n], -1 for a text without rows.
+        """
+        used = counts > 0
+        codes = self.texts.add(*text_buffers(texts), used)
+        self.rows = grown(self.rows, len(self.texts))
+        self.rows[codes[used]] += counts[used]
+        return codes
+
+    def find(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
+        """Codes of texts, -1 for one that is not (yet) there."""
+        return self.texts.find(*text_buffers(pa.array(texts, pa.string())))
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Rows by code, int64[texts]."""
+        return self.rows[: len(self.texts)]
+
+    @property
+    def names(self) -> list[str]:
+        """The texts by code, as far as they are known. Not to be modified."""
+        known = len(self._names)
+        if known < len(self.texts):
+            ends = self.texts.ends[known:]
+            raw = self.texts.data[ends[0] :].tobytes()
+            more = [raw[low:high].decode() for low, high in itertools.pairwise((ends - ends[0]).tolist())]
+            self._names = [*self._names, *more]  # whole at once: other threads may ask, too
+        return self._names
+
+
+def _indices(chunk: pa.DictionaryArray) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8] | None, int]:
+    """Indices of a chunk, its bitmap and where it starts, for `kernels.nulls`."""
+    indices = chunk.indices
+    return schema.array_values(indices, np.dtype(np.uint32)), schema.known_bits(indices), indices.offset
+
+
+def count_texts(chunk: pa.DictionaryArray) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """The dictionary of a chunk, and how many rows have each of its texts."""
+    counts = counted(*_indices(chunk), len(chunk.dictionary))
+    if chunk.dictionary.null_count:
+        counts[chunk.dictionary.is_null().to_numpy(zero_copy_only=False)] = 0
+    return chunk.dictionary, counts
+
+
+def text_buffers(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+    """Bytes and offsets of an Arrow string array; a null has none."""
+    _, ends, data = texts.buffers()
+    if ends is None or not len(texts):
+        return np.zeros(0, np.uint8), np.zeros(len(texts) + 1, np.int32)
+    offsets = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8), offsets
+
+
+def category_codes(
+    column: pa.ChunkedArray, category: Category, *, count: bool = False
+) -> npt.NDArray[np.int32]:
+    """Codes of a category column, int32[rows]; a text that is not in the category reads as null.
+
+    count  enter unknown texts and count the rows: changes the category
+    """
+    pieces = [np.zeros(0, np.int32)]
+    for chunk in column.chunks:
+        if count:
+            codes = category.add(*count_texts(chunk))
+        else:
+            codes = category.texts.find(*text_buffers(chunk.dictionary))
+        mapping = np.append(codes, np.int32(schema.NULL_CODE))  # one more entry: a null index maps to it
+        if chunk.dictionary.null_count:
+            mapping[:-1][chunk.dictionary.is_null().to_numpy(zero_copy_only=False)] = schema.NULL_CODE
+        pieces.append(mapped(*_indices(chunk), mapping))
+    return pieces[1] if len(pieces) == 2 else np.concatenate(pieces)

@@ -1,0 +1,44 @@
+"""Texts of category columns by code, as far as a scan knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from servescope.trace import Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Names(Mapping[str, "Sequence[str]"]):
+    """Category column -> its texts by code; an error until all of them are known.
+
+    columns  that the wanted views read
+    """
+
+    trace: Trace
+    columns: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> Sequence[str]:
+        if name not in self.columns:
+            raise KeyError(name)
+        if not self.whole(name):
+            raise RuntimeError(f"texts of {name} are known after the scan; while it goes on, ask `so_far`")
+        return self.trace.so_far(name).names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def whole(self, name: str) -> bool:
+        """Whether all texts of a column are known."""
+        return self.trace.so_far(name).parts == len(self.trace.parts)
+
+    def so_far(self, name: str) -> Sequence[str]:
+        """The texts that are known, by code."""
+        return self.trace.so_far(name).names if name in self.columns else ()
