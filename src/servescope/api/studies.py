@@ -108,6 +108,7 @@ def report(trace: TraceLike, *, out: PathLike, figures: bool = True, **options: 
              kv_model: of the catalogue, for the sizes of caches in GiB
     """
     from servescope.cache.in_report import report_options, report_tables
+    from servescope.cache.model_tables import joined
     from servescope.report.page import write_page
     from servescope.report.study.compare import compared_tables
     from servescope.sessions.find import with_rebuilt
@@ -128,7 +129,7 @@ def report(trace: TraceLike, *, out: PathLike, figures: bool = True, **options: 
         sessions, session_notes = stated_sessions(whole)
         tables, rebuilt_notes = with_rebuilt([*tables, *sessions], whole, Running(options.get("threads")))
         cached, cache_notes = report_tables(whole, tables, caches, threads=options.get("threads"))
-        tables += [*cached, *compared_tables(tables, compare)]
+        tables = joined([*tables, *cached, *compared_tables(tables, compare)])  # limits of both
         notes = [*said, *notes, *session_notes, *rebuilt_notes, *cache_notes]
         result = result_of("report", whole, tables, notes=notes, kv_model=caches.kv_model, **named)
         write_page(result.tables, document_of(result, whole), part, figures=figures)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from servescope.cache import block_counts as at
+from servescope.cache.limits import block_limits
 from servescope.tables import ratio, stacked
 from servescope.views.block_counts import RATIO_UNIT
 
@@ -85,7 +86,7 @@ DETAILS_DOC = "What policies tell of themselves at the end of a replay."
 
 
 def block_tables(sweeps: Sequence[Swept]) -> list[Table]:
-    """What was replayed, hit rates by name, by category, by position; what policies tell of themselves."""
+    """What was replayed, hit rates by name, by category, by position; limits; what policies tell."""
     cells = list(_cells(sweeps))
     positions = [row for cell in cells for row in _positions(*cell)]
     made = [
@@ -93,6 +94,7 @@ def block_tables(sweeps: Sequence[Swept]) -> list[Table]:
         stacked("block_hit_rates", RATES, [row for cell in cells for row in _rates(*cell)], RATES_DOC),
         stacked("cache_by_category", KINDS, [row for cell in cells for row in _kinds(*cell)], KINDS_DOC),
         stacked("cache_by_position", POSITIONS, positions, POSITIONS_DOC),
+        block_limits(sweeps),
     ]
     details = [
         [policy, blocks, name, value, made_of.name]

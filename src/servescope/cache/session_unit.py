@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from servescope.cache.choice import BOUND, parse_choice
+from servescope.cache.limits import session_limits
 from servescope.cache.model_tables import joined, of_model
 from servescope.cache.object_curve import lru_curve, shrinking_accesses
 from servescope.cache.objects import ALL, ObjectWorkload, object_workload, told
 from servescope.cache.policies import OBJECT_POLICIES
-from servescope.cache.session_limits import limits_table
 from servescope.cache.simulate import prepare
 from servescope.cache.trust import trust_of_sessions
 from servescope.cache.units import Unit
@@ -155,7 +155,7 @@ def about(sweeps: Sequence[Swept]) -> list[Table]:
     return [
         *made,
         *([stacked("policy_details", DETAILS, details, DETAILS_DOC)] if details else []),
-        limits_table(sweeps),
+        session_limits(sweeps),
     ]
 
 
