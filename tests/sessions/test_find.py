@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import servescope as ss
-from servescope.errors import UsageError
+from servescope.errors import DataError, UsageError
 from servescope.sessions.find import find_sessions
 from servescope.sessions.links import SessionOptions, session_links
 from servescope.sessions.reconstruct import Running
@@ -337,6 +337,8 @@ def test_stated_sessions_are_cut_by_model_and_window() -> None:
         "outside_window": 2,
     }
     assert late["summary"][0]["sessions"] == 1
+    with pytest.raises(DataError, match=r"no request of a lies in --window 1:2: .* from day 0 to day 3 "):
+        find_sessions(trace, SessionOptions(model="a", window_days=(1.0, 2.0)), Running(threads=1))
     assert session_links(trace, SessionOptions(window_days=(1.0, 3.0))).session.tolist() == [-1, 1, 1, -1]
     with pytest.raises(UsageError, match='unknown model "c"'):
         session_links(trace, SessionOptions(model="c"))
@@ -361,4 +363,14 @@ def test_an_error_leaves_no_file_behind(tmp_path: Path) -> None:
         find_sessions(
             trace, SessionOptions(rule="paper", model="none"), running, out=tmp_path / "out.parquet"
         )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("rule", ["paper", "stated"])
+def test_a_window_without_requests_is_refused_before_anything_is_written(rule: str, tmp_path: Path) -> None:
+    counts = {name: [5, 6] for name in ("input_tokens", "output_tokens")}
+    trace = build({"arrival_us": [0, 9], "user": ["a", "a"], "session_id": [0, 0], **counts})
+    options = SessionOptions(rule=rule, window_days=(400.0, 401.0))
+    with pytest.raises(DataError, match="no request lies in --window 400:401"):
+        find_sessions(trace, options, Running(threads=1), out=tmp_path / "out.parquet")
     assert list(tmp_path.iterdir()) == []

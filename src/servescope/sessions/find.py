@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from servescope.sessions.eligible import COUNTS
+from servescope.errors import DataError
+from servescope.sessions.eligible import COUNTS, RULES
 from servescope.sessions.held import held_sessions
-from servescope.sessions.links import SessionOptions, rule_of, session_links
+from servescope.sessions.links import DAY_US, SessionOptions, rule_of, session_links
 from servescope.sessions.reconstruct import IN_MEMORY_ROWS, Running, link, part, spool_folder
 from servescope.sessions.spool import RECORD_BYTES
 from servescope.sessions.summary import Found, notes, tables
 from servescope.sessions.write import Memory, Rebuilt, write_sessions
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from servescope.result import Table
@@ -30,7 +32,7 @@ def find_sessions(
     """The tables of a trace's sessions and notes; with `out`, all requests are written there with them.
 
     Raises UsageError where the trace lacks what the rule needs, for a model that is not in it, or an
-    unknown engine.
+    unknown engine; DataError where no request lies in the window.
     """
     rule = rule_of(trace, options)
     said = described(options, rule)
@@ -39,6 +41,7 @@ def find_sessions(
     else:
         held = held_sessions(trace, session_links(trace, options), options)
         found = held.found
+        _refuse_empty(trace, options, found.excluded)
         if out is not None:
             write_sessions(trace, Memory(held), out, rule=rule, said=said)
     return tables(found, trace), [said, *notes(found, trace)]
@@ -86,10 +89,27 @@ def described(options: SessionOptions, rule: str) -> str:
     return text + (", if no other fits equally well" if options.unique else "")
 
 
+def _refuse_empty(trace: Trace, options: SessionOptions, excluded: Mapping[str, int]) -> None:
+    """Raises DataError where the chosen window, or model and window, leave no request at all."""
+    outside = excluded.get("outside_window", 0)
+    if options.window_days is None or outside + excluded.get("other_model", 0) < trace.rows:
+        return
+    first = trace.meta.origin.clock_us / DAY_US
+    end = max(at for at, held in enumerate(trace.parts) if held.rows)
+    last = first + int(trace.batch(end, ["arrival_us"])["arrival_us"][-1]) / DAY_US
+    low, high = options.window_days
+    who = f" of {options.model}" if options.model is not None else ""
+    raise DataError(
+        f"no request{who} lies in --window {low:g}:{high:g}: the trace runs from day {first:g} to "
+        f"day {last:g} of its clock. Choose days between these."
+    )
+
+
 def _rebuilt(trace: Trace, options: SessionOptions, running: Running, out: Path | None, said: str) -> Found:
     """Link the trace by the published rule, and write it where that is asked."""
     with spool_folder(trace, running) as folder:
         parted = part(trace, options, running, folder)
+        _refuse_empty(trace, options, dict(zip(RULES, parted.selection.excluded.tolist(), strict=True)))
         if out is None:
             return link(parted, options, running)
         found = link(parted, options, running, keep=True)
