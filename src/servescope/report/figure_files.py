@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import io
 import re
 from typing import TYPE_CHECKING, Any
 
+import pikepdf
 import vl_convert
 
 from servescope.report.theme import file_config
@@ -45,14 +47,21 @@ def renumbered(svg: str) -> str:
     return _IDS.sub(place, svg)
 
 
+def in_order(pdf: bytes) -> bytes:
+    """The same PDF with its objects and resources in one order: the library writes them in any."""
+    written = io.BytesIO()
+    with pikepdf.open(io.BytesIO(pdf)) as document:
+        document.save(written, deterministic_id=True)
+    return written.getvalue()
+
+
 def write_figures(specs: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str], folder: Path) -> None:
     """Write `folder/NAME.svg` and `folder/NAME.pdf` of every specification; nothing is fetched.
 
-    Equal specifications give equal SVG bytes. PDFs show the same but differ in bytes: their
-    writer lists fonts and resources in no fixed order.
+    Equal specifications give equal bytes.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name, spec in specs.items():
         svg = renumbered(vl_convert.vegalite_to_svg(fixed(spec, titles[name]), allowed_base_urls=[]))
         (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
-        (folder / f"{name}.pdf").write_bytes(vl_convert.svg_to_pdf(svg))
+        (folder / f"{name}.pdf").write_bytes(in_order(vl_convert.svg_to_pdf(svg)))
