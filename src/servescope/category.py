@@ -65,6 +65,15 @@ class Category:
             self._names = [*self._names, *more]  # whole at once: other threads may ask, too
         return self._names
 
+    @property
+    def strings(self) -> pa.Array:
+        """`names` as Arrow strings, over the same bytes: no Python object for each text.
+
+        Raises pyarrow.ArrowInvalid where these are more than 2^31.
+        """
+        buffers = (pa.py_buffer(self.texts.ends), pa.py_buffer(self.texts.data))
+        return pa.LargeStringArray.from_buffers(len(self.texts), *buffers).cast(pa.string())
+
 
 def _indices(chunk: pa.DictionaryArray) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8] | None, int]:
     """Indices of a chunk, its bitmap and where it starts, for `kernels.nulls`."""

@@ -68,20 +68,26 @@ def bin_columns(
     }
 
 
-def category(codes: npt.NDArray[np.signedinteger[Any]], texts: Sequence[str]) -> tuple[pa.DataType, pa.Array]:
+def category(codes: npt.NDArray[np.signedinteger[Any]], texts: pa.Array) -> tuple[pa.DataType, pa.Array]:
     """A column of texts by code (signed integers, negative for null): 4 bytes a row, whatever the texts."""
-    indices = pa.array(codes.astype(np.int32, copy=False), mask=codes < 0)
-    column = pa.DictionaryArray.from_arrays(indices, pa.array(texts, pa.string()))
+    codes = codes.astype(np.int32, copy=False)
+    column = pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), texts)
     return column.type, column
 
 
-def coded_texts(codes: npt.NDArray[Any], texts: Sequence[str]) -> tuple[pa.DataType, pa.DictionaryArray]:
+def coded_texts(
+    codes: npt.NDArray[Any], texts: pa.Array | Sequence[str]
+) -> tuple[pa.DataType, pa.DictionaryArray]:
     """A text column given by codes into `texts`, below 0 for null: kept as codes, with used texts only."""
     used = np.zeros(len(texts) + 1, np.bool_)
     used[codes] = True  # -1 marks the last one
     used[-1] = False
     rank = np.cumsum(used, dtype=np.int32) - 1
-    held = pa.array([texts[at] for at in np.flatnonzero(used).tolist()], pa.string())
+    at = np.flatnonzero(used)
+    if isinstance(texts, pa.Array):
+        held = texts.take(pa.array(at))
+    else:
+        held = pa.array([texts[code] for code in at.tolist()], pa.string())
     indices = pa.array(rank[codes], pa.int32(), mask=np.asarray(codes) < 0)
     return pa.dictionary(pa.int32(), pa.string()), pa.DictionaryArray.from_arrays(indices, held)
 

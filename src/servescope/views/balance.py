@@ -110,7 +110,7 @@ class Balance:
 
     def _model(self, places: npt.NDArray[np.generic]) -> tuple[pa.DataType, Any]:
         codes = np.array(self.context.lb_models, np.int64)[places.astype(np.int64)]
-        return coded_texts(codes, self.context.texts.get("model", ()))
+        return coded_texts(codes, self.context.strings("model"))
 
     def _tokens(self, sums: npt.NDArray[np.int64], *needed: str) -> tuple[pa.DataType, Any]:
         known = all(self.context.has(name) for name in needed)
@@ -120,7 +120,7 @@ class Balance:
         cells, sums = _joined(whole.minutes)
         columns = {
             "model": self._model(cells[:, 1]),
-            "instance": coded_texts(cells[:, 2], self.context.texts.get("instance", ())),
+            "instance": coded_texts(cells[:, 2], self.context.strings("instance")),
             "minute": (pa.int64(), cells[:, 0]),
             "requests": (pa.int64(), cells[:, 3]),
             "tokens": self._tokens(sums[:, 0], "input_tokens", "output_tokens"),
@@ -132,7 +132,7 @@ class Balance:
         cells, sums = _joined(whole.hours)
         columns = {
             "model": self._model(cells[:, 1]),
-            "user": coded_texts(cells[:, 2], self.context.texts.get("user", ())),
+            "user": coded_texts(cells[:, 2], self.context.strings("user")),
             "hour": (pa.int64(), cells[:, 0]),
             "n": (pa.int64(), cells[:, 3]),
             "it_sum": self._tokens(sums[:, 0], "input_tokens"),
@@ -174,9 +174,9 @@ class Balance:
         cells = np.concatenate([np.zeros((0, 4), np.int64), *(s.instances for *_, s in picked)])
         columns = {
             "model": self._model(place),
-            "user": coded_texts(user, self.context.texts.get("user", ())),
+            "user": coded_texts(user, self.context.strings("user")),
             "hour": (pa.int64(), hour),
-            "instance": coded_texts(cells[:, 0], self.context.texts.get("instance", ())),
+            "instance": coded_texts(cells[:, 0], self.context.strings("instance")),
             "n": (pa.int64(), cells[:, 1]),
             "it_sum": (pa.int64(), cells[:, 2]),
             "ct_sum": (pa.int64(), cells[:, 3]),

@@ -77,7 +77,7 @@ class Facts:
         values: dict[str, int | float | None] = {
             "requests": self.context.rows,
             "span_s": self.context.last_us / 1e6,
-            **{n: len(self.context.texts[c]) if has(c) else None for n, c in CATEGORIES.items()},
+            **{n: len(self.context.strings(c)) if has(c) else None for n, c in CATEGORIES.items()},
             "sessions": self.sessions.used if has("session_id") else None,
             **{n: int(self.sums[i]) if self.known[i] else None for i, n in enumerate(TOKENS)},
             "block_tokens": self.context.meta.block_tokens,

@@ -99,10 +99,9 @@ class KeyStats:
 
     def tables(self) -> list[Table]:
         """`user_stats` and `model_stats`, by code."""
-        texts = self.context.texts
         has = {name: self.context.has(f"{full}_tokens") for name, full in
                (("it", "input"), ("ot", "output"), ("ct", "cached"))}  # fmt: skip
-        user, model = (list(texts.get(name, ())) for name in ("user", "model"))
+        user, model = (self.context.strings(name) for name in ("user", "model"))
         users = {
             "user": (pa.string(), user),
             **self._appearances(len(user)),

@@ -181,7 +181,7 @@ class ModelGaps:
             means.append(total / (n * 10**6) if n else None)
             spreads.append((n * as_int(words) - total * total) / (n * 10**12) if n else None)
         columns = {
-            "model": category(models, self.context.texts["model"]),
+            "model": category(models, self.context.strings("model")),
             "n_gaps": (pa.int64(), facts[models, GAPS]),
             "gap_mean": (pa.float64(), means),
             "gap_M2": (pa.float64(), spreads),
@@ -201,7 +201,7 @@ class ModelGaps:
         model, group = np.divmod(keys, GROUPS)
         rest, place = np.divmod(bins, WIDE_BINS)
         columns = {
-            "model": category(model, self.context.texts["model"]),
+            "model": category(model, self.context.strings("model")),
             **_wide(group * TOGETHER + rest, "previous_bin_low", "previous_bin_high"),
             **_wide(place, "bin_low", "bin_high"),
             "count": (pa.int64(), counts.copy()),
@@ -220,7 +220,7 @@ class ModelGaps:
         mean_us = cells.sums / n
         deviation_us = np.sqrt(spread / (n * np.maximum(n - 1, 1)))
         columns = {
-            "model": category(cells.model, self.context.texts["model"]),
+            "model": category(cells.model, self.context.strings("model")),
             "hour": (pa.int32(), cells.hour),
             "n_requests": (pa.int32(), cells.requests.astype(np.int32)),
             "n_gaps": (pa.int32(), cells.gaps.astype(np.int32)),

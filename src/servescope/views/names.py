@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import pyarrow as pa
+
+    from servescope.category import Category
     from servescope.trace import Trace
 
 
@@ -23,11 +26,18 @@ class Names(Mapping[str, "Sequence[str]"]):
     columns: tuple[str, ...]
 
     def __getitem__(self, name: str) -> Sequence[str]:
+        return self._whole(name).names
+
+    def strings(self, name: str) -> pa.Array:
+        """The texts of a column as Arrow strings."""
+        return self._whole(name).strings
+
+    def _whole(self, name: str) -> Category:
         if name not in self.columns:
             raise KeyError(name)
         if not self.whole(name):
             raise RuntimeError(f"texts of {name} are known after the scan; while it goes on, ask `so_far`")
-        return self.trace.so_far(name).names
+        return self.trace.so_far(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.columns)

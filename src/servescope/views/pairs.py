@@ -101,8 +101,8 @@ class Pairs:
     def _texts(self, keys: Ints) -> dict[str, tuple[pa.DataType, Any]]:
         user, model = np.divmod(keys, 1 << KEY_BITS)
         return {
-            "user": category(user, self.context.texts["user"]),
-            "model": category(model, self.context.texts["model"]),
+            "user": category(user, self.context.strings("user")),
+            "model": category(model, self.context.strings("model")),
         }
 
     def _medians(self, keys: Ints) -> tuple[pa.DataType, Any]:

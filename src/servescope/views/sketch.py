@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from servescope import schema
 from servescope.views.names import Names
@@ -77,6 +78,12 @@ class Context:
     def so_far(self, column: str) -> Sequence[str]:
         """Texts of a category that rows folded in so far may have, by code; there may come more."""
         return self.texts.so_far(column) if isinstance(self.texts, Names) else self.texts.get(column, ())
+
+    def strings(self, column: str) -> pa.Array:
+        """`texts[column]` as Arrow strings, none where the views do not read it: millions without a copy."""
+        if isinstance(self.texts, Names) and column in self.texts:
+            return self.texts.strings(column)
+        return pa.array(self.texts.get(column, ()), pa.string())
 
 
 class Sketch(Protocol):

@@ -161,7 +161,7 @@ class UserGaps:
         bins = np.concatenate([one.bins for one in parts])
         found = between(gaps, bins, tuple(QUANTILES.values()))
         columns = {
-            "user": category(users, self.context.texts["user"]),
+            "user": category(users, self.context.strings("user")),
             "month": (pa.int64(), months),
             "n_gaps": (pa.int64(), gaps),
             **{name: (pa.float64(), found[:, at]) for at, name in enumerate(QUANTILES)},

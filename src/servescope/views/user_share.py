@@ -61,11 +61,11 @@ class UserShare:
 
     def tables(self) -> list[Table]:
         """`user_share`."""
-        texts = self.context.texts.get("user", ())
+        texts = self.context.strings("user")
         nobody, known = self.counts[0], cut(self.counts[1:], len(texts))
         order = np.argsort(-known[:, 0], kind="stable")
         rows: list[tuple[int | None, str, npt.NDArray[np.int64]]] = [
-            (rank, texts[at], known[at]) for rank, at in enumerate(order[:TOP].tolist(), 1)
+            (rank, texts[at].as_py(), known[at]) for rank, at in enumerate(order[:TOP].tolist(), 1)
         ]
         if len(order) > TOP:
             rows.append((None, "(other users)", known[order[TOP:]].sum(axis=0)))

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from servescope.kernels.cells import Cells, Store, count, has_room
+from servescope.kernels.hashmap import EMPTY
 from servescope.kernels.jit import kernel
-from servescope.tables import coded_texts, table
+from servescope.tables import table
 from servescope.views.sketch import TIMES, Context, View, held, int32, int64
 from servescope.views.windows import Window, window_us
 
@@ -48,6 +50,18 @@ def _fold(pairs: Store, row: int, end: int, user: npt.NDArray[np.int32], model: 
     return row
 
 
+@kernel
+def _total(
+    pairs: Store, shift: int, requests: npt.NDArray[np.int64], distinct: npt.NDArray[np.int64]
+) -> None:
+    """Add up the pairs by the 32 bits of the key from `shift` on: requests and pairs, both modified."""
+    for slot in range(len(pairs.keys)):
+        if pairs.counts[slot] != EMPTY:
+            code = np.int64(pairs.keys[slot] >> np.uint64(shift) & np.uint64(0xFFFFFFFF))
+            requests[code] += pairs.counts[slot]
+            distinct[code] += 1
+
+
 @dataclass
 class WindowRank:
     """pairs: of either window, requests by user << 32 | model."""
@@ -82,7 +96,7 @@ class WindowRank:
         ranked = [self._ranked(at) for at in range(2)]
         columns: dict[str, tuple[pa.DataType, Any]] = {
             "kind": (pa.string(), np.repeat(np.array(KINDS, object), [len(r[1]) for r in ranked])),
-            "name": (pa.string(), pa.chunked_array([names.cast(pa.string()) for names, _, _ in ranked])),
+            "name": (pa.string(), pa.concat_arrays([names for names, _, _ in ranked])),
             "rank": (pa.int64(), np.concatenate([np.arange(1, len(r[1]) + 1) for r in ranked])),
             "requests": (pa.int64(), np.concatenate([r[1] for r in ranked])),
             "distinct": (pa.int64(), np.concatenate([r[2] for r in ranked])),
@@ -91,15 +105,16 @@ class WindowRank:
 
     def _ranked(self, kind: int) -> tuple[Any, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Names, requests and distinct others of the users (0) or models (1) in their window, by rank."""
-        texts = self.context.texts.get(KINDS[kind], ())
-        keys, counts = self.pairs[kind].sorted()
-        codes = (keys >> np.uint64(32) if kind == 0 else keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        texts = self.context.strings(KINDS[kind])
         requests, distinct = np.zeros((2, len(texts)), np.int64)
-        np.add.at(requests, codes, counts)
-        np.add.at(distinct, codes, 1)
-        met = np.flatnonzero(requests).tolist()
-        order = np.array(sorted(met, key=lambda code: (-requests[code], texts[code])), np.int64)
-        return coded_texts(order, texts)[1], requests[order], distinct[order]
+        _total(self.pairs[kind].store, 32 if kind == 0 else 0, requests, distinct)
+        met = np.flatnonzero(requests)
+        names = texts.take(pa.array(met))
+        facts = pa.table({"requests": requests[met], "name": names})
+        by = [("requests", "descending"), ("name", "ascending")]  # bytes of UTF-8 have the order of the texts
+        places = pc.sort_indices(facts, sort_keys=by)
+        order = met[places.to_numpy()]
+        return names.take(places), requests[order], distinct[order]
 
 
 VIEW = View("window_rank", COLUMNS, {"window_rank": (TIMES, "user", "model")}, WindowRank)
