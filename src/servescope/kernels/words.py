@@ -10,7 +10,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
-from servescope.kernels.jit import inlined
+from servescope.kernels.jit import borrowing_kernel, inlined
 
 
 def _load(typing_context: Any, data: Any, at: Any) -> Any:
@@ -44,14 +44,14 @@ def lowest_bit(word: np.uint64) -> int:
     return place
 
 
-@inlined
+@borrowing_kernel
 def word_at(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
     """The bytes data[at:at + 8] as a number; all eight must be there."""
     word: np.uint64 = _load_word(data, at)
     return word
 
 
-@inlined
+@borrowing_kernel
 def same_bytes(
     held: npt.NDArray[np.uint8], begin: int, end: int, data: npt.NDArray[np.uint8], low: int, high: int
 ) -> bool:
@@ -71,7 +71,7 @@ def same_bytes(
     return bool(different == 0)
 
 
-@inlined
+@borrowing_kernel
 def hash_bytes(data: npt.NDArray[np.uint8], low: int, high: int) -> np.uint64:
     """Hash of data[low:high]; not the same on machines of another byte order."""
     mixed = np.uint64(high - low) * np.uint64(0x9E3779B97F4A7C15)
