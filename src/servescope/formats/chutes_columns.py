@@ -16,6 +16,7 @@ from servescope import schema
 from servescope.category import text_buffers
 from servescope.errors import DataError, UsageError
 from servescope.formats.parquet import ParquetFile, category, coded, indexed
+from servescope.kernels.nulls import filled
 from servescope.kernels.room import grown
 from servescope.kernels.texts import Texts
 from servescope.units import NS_PER, ns_per
@@ -174,10 +175,9 @@ def time_unit(kind: pa.DataType, declared: str | None, name: str) -> str:
 
 def times(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     """Times as int64[n] in the column's own unit, null = the sentinel of `schema`."""
-    whole = column.cast(pa.int64())
-    if whole.null_count:
-        whole = whole.fill_null(schema.NULL_INT64)
-    return whole.to_numpy()  # type: ignore[no-any-return]
+    whole = _one(column.cast(pa.int64()))
+    values, bits = schema.array_values(whole, np.dtype(np.int64)), schema.known_bits(whole)
+    return values if bits is None else filled(values, bits, whole.offset, schema.NULL_INT64)
 
 
 def since(column: pa.ChunkedArray, first: int, unit: str) -> pa.Array:

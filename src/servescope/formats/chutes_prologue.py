@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from servescope import schema
 from servescope.errors import BadRowError, DataError, UsageError
 from servescope.formats import chutes_columns as columns_of
+from servescope.formats.ahead import ahead
 from servescope.formats.format import fault
 from servescope.formats.time_order import (
     DisorderError,
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from servescope.formats.parquet import ParquetFile
     from servescope.formats.source import Source
 
+Times = npt.NDArray[np.int64]
 Bad = tuple[str, object, str, str]  # column, value, reason, rule
 COPY_COLUMNS = ("source_row", "source_file")  # of a sorted copy: where its rows stood (external_sort.py)
 
@@ -109,16 +114,17 @@ def survey(
     window = _window(context, layout.unit)
     found, ties, rejects = Survey(), Ties(), Rejects()
     sizes = [file.source.size_bytes for file in files]
-    for group, (file, _, _) in enumerate(layout.groups):
-        if context.options.progress:
-            share = group * sum(sizes) // len(layout.groups)
-            context.options.progress(share, sum(sizes))
-        moments = _good_times(layout, group, context, rejects)
-        late = found.add(moments)
-        if late >= 0 and found.late > window:
-            raise _disorder(layout, group, late, files[file].source.name, found.late, window)
-        if found.early == 0:
-            ties.add(moments)
+    with closing(ahead(lambda group: _look(layout, group), len(layout.groups))) as looks:
+        for group, (file, _, _) in enumerate(layout.groups):
+            if context.options.progress:
+                share = group * sum(sizes) // len(layout.groups)
+                context.options.progress(share, sum(sizes))
+            moments = _good_times(layout, group, next(looks), context, rejects)
+            late = found.add(moments)
+            if late >= 0 and found.late > window:
+                raise _disorder(layout, group, late, files[file].source.name, found.late, window)
+            if found.early == 0:
+                ties.add(moments)
     if not sum(found.rows):
         _nothing_kept(files, context, rejects)
     layout.first = found.first_time
@@ -149,8 +155,9 @@ def count_early(files: list[ParquetFile], context: Context) -> int:
     Changes the context's ledger. Raises BadRowError in a strict read.
     """
     layout, found, rejects = layout_of(files, context, []), Survey(), Rejects()
-    for group in range(len(layout.groups)):
-        found.add(_good_times(layout, group, context, rejects))
+    with closing(ahead(lambda group: _look(layout, group), len(layout.groups))) as looks:
+        for group, look in enumerate(looks):
+            found.add(_good_times(layout, group, look, context, rejects))
     return found.early
 
 
@@ -194,20 +201,30 @@ def _window(context: Context, unit: str) -> int:
     return int(seconds * 1e9) // NS_PER[unit]
 
 
-def _good_times(layout: Layout, group: int, context: Context, rejects: Rejects) -> npt.NDArray[np.int64]:
+def _look(layout: Layout, group: int) -> tuple[Times, dict[int, Bad]]:
+    """Times of a group and what is wrong with its rows. Changes nothing: runs on any thread."""
+    index, inner, _ = layout.groups[group]
+    file = layout.files[index]
+    column = file.read(inner, ["started_at"]).column(0)
+    moments = columns_of.times(column)
+    bad: dict[int, Bad] = {}
+    if len(moments) and (column.null_count or moments.min() == schema.NULL_INT64):
+        nulls = np.flatnonzero(moments == schema.NULL_INT64).tolist()
+        bad = dict.fromkeys(nulls, ("started_at", None, "missing", "no_start"))
+    for name in _doubtful(file, inner, [n for n in columns_of.TOKENS.values() if n in layout.names]):
+        counts = file.read(inner, [name]).column(0)
+        for row in columns_of.bad_tokens(counts).tolist():
+            value = counts[row].as_py()
+            bad.setdefault(row, (name, value, "no whole number that fits in 32 bits", "bad_count"))
+    return moments, bad
+
+
+def _good_times(
+    layout: Layout, group: int, look: tuple[Times, dict[int, Bad]], context: Context, rejects: Rejects
+) -> Times:
     """Times of the rows that stay; the others are counted and remembered, or stop the read."""
-    file, inner, _ = layout.groups[group]
-    moments = columns_of.times(layout.files[file].read(inner, ["started_at"]).column(0))
+    moments, bad = look
     context.ledger.read += len(moments)
-    nulls = np.flatnonzero(moments == schema.NULL_INT64)
-    bad: dict[int, Bad] = {int(row): ("started_at", None, "missing", "no_start") for row in nulls}
-    for name in _doubtful(
-        layout.files[file], inner, [n for n in columns_of.TOKENS.values() if n in layout.names]
-    ):
-        column = layout.files[file].read(inner, [name]).column(0)
-        for row in columns_of.bad_tokens(column):
-            value = column[int(row)].as_py()
-            bad.setdefault(int(row), (name, value, "no whole number that fits in 32 bits", "bad_count"))
     if not bad:
         return moments
     for found in layout.faults(group, bad):
@@ -221,17 +238,21 @@ def _good_times(layout: Layout, group: int, context: Context, rejects: Rejects) 
 
 
 def _doubtful(file: ParquetFile, group: int, names: list[str]) -> list[str]:
-    """Columns of token counts that need a look: the footer's bounds settle it without one for good files."""
+    """Columns of token counts that need a look: for good files the footer's statistics settle it."""
     kinds = {name: file.columns.field(name).type for name in names}
     whole = {name: pa.types.is_integer(kind) for name, kind in kinds.items()}
     wide = [name for name in names if whole[name] and kinds[name].bit_width >= 32]
-    bounds = file.bounds(group, wide) if wide else {}
-    beyond = [name for name, found in bounds.items() if found is None or not _fits(*found)]
+    stated = file.statistics(group, wide) if wide else {}
+    rows = file.group_rows(group)
+    beyond = [name for name, found in stated.items() if found is None or not _fits(found, rows)]
     return [n for n in names if n in beyond or not (whole[n] or pa.types.is_null(kinds[n]))]
 
 
-def _fits(low: object, high: object) -> bool:
-    return low >= -columns_of.INT32_MAX and high <= columns_of.INT32_MAX  # type: ignore[operator]
+def _fits(stated: pq.Statistics, rows: int) -> bool:
+    if stated.has_null_count and stated.null_count == rows:
+        return True
+    low, high = (stated.min, stated.max) if stated.has_min_max else (math.nan, math.nan)
+    return bool(low >= -columns_of.INT32_MAX and high <= columns_of.INT32_MAX)
 
 
 def _disorder(layout: Layout, group: int, row: int, name: str, late: int, window: int) -> DisorderError:

@@ -71,19 +71,50 @@ class ParquetFile:
 
         Raises DataError for a broken footer.
         """
-        self._try_first_row(group, columns)
-        entries = self.metadata.row_group(group)
-        stated = {name: entries.column(self._leaves.index(name)).statistics for name in columns}
+        stated = self.statistics(group, columns)
         return {
             name: (s.min, s.max) if s is not None and s.has_min_max else None for name, s in stated.items()
         }
 
-    def _try_first_row(self, group: int, columns: Sequence[str]) -> None:
-        """Raise DataError where Arrow cannot make sense of the columns' entries in the footer.
+    def statistics(self, group: int, columns: Sequence[str]) -> dict[str, pq.Statistics | None]:
+        """What the footer states of the values of flat columns in a row group; None: nothing.
 
-        Asked for an entry itself, Arrow ends the whole process where it is broken (a C++ exception
-        that its Python layer does not expect); on the way to a row it raises.
+        Raises DataError for a broken footer.
+
+        Asked for an entry itself, Arrow ends the whole process where it is broken (a C++ exception that
+        its Python layer does not expect); on the way to a row it raises. So it is sent to a row first: of
+        the file, with all of these columns' entries at once, and if that fails, of each row group, so that
+        the error comes with the group.
         """
+        places = [self._leaves.index(name) for name in columns]
+        if not self._all_found(tuple(columns)):
+            self._try_first_row(group, columns)
+        entries = self.metadata.row_group(group)
+        found = {name: entries.column(place) for name, place in zip(columns, places, strict=True)}
+        for name, place in zip(columns, places, strict=True):
+            if found[name].physical_type != self.metadata.schema.column(place).physical_type:
+                self._try_first_row(group, [name])  # its statistics end the process, too
+                del found[name]
+        return {name: found[name].statistics if name in found else None for name in columns}
+
+    def _all_found(self, columns: tuple[str, ...]) -> bool:
+        """Whether Arrow finds the columns' entries of all row groups; tried once."""
+        if columns not in self._found:
+            try:
+                # with pre_buffer it notes the places of all of them before it reads the first row
+                with pq.ParquetFile(self.source.path, metadata=self.metadata, pre_buffer=True) as file:
+                    next(file.iter_batches(batch_size=1, columns=list(columns)), None)
+                self._found[columns] = True
+            except UNREADABLE:
+                self._found[columns] = False
+        return self._found[columns]
+
+    @cached_property
+    def _found(self) -> dict[tuple[str, ...], bool]:
+        return {}
+
+    def _try_first_row(self, group: int, columns: Sequence[str]) -> None:
+        """Raise DataError where Arrow cannot make sense of the columns' entries in the footer."""
         try:
             with pq.ParquetFile(self.source.path, metadata=self.metadata) as file:
                 next(file.iter_batches(batch_size=1, row_groups=[group], columns=list(columns)), None)

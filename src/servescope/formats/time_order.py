@@ -109,14 +109,15 @@ class Ties:
         """Take the next sorted times. Changes the counts."""
         if not len(times):
             return
-        joined = times if self.last is None else np.concatenate([[self.last], times])
-        equal = joined[1:] == joined[:-1]
-        if len(equal):
-            count = int(equal.sum())
-            starts = count - int((equal[1:] & equal[:-1]).sum()) - int(equal[0] and self.inside)
+        joins = self.last == times[0]
+        equal = times[1:] == times[:-1]
+        count = int(joins) + int(np.count_nonzero(equal))
+        if count:
+            goes_on = int(joins and self.inside) + int(joins and len(equal) and equal[0])
+            starts = count - goes_on - int(np.count_nonzero(equal[1:] & equal[:-1]))
             self.shared += starts
             self.requests += count + starts
-            self.inside = bool(equal[-1])
+        self.inside = bool(equal[-1]) if len(equal) else bool(joins)
         self.last = int(times[-1])
 
     def note(self, ledger: Ledger) -> None:
