@@ -13,12 +13,14 @@ from servescope.ledger import Ledger
 from servescope.opening import TraceLike, source_paths, trace_of
 from servescope.provenance import document_of, result_of
 from servescope.rejects import write_rejects
-from servescope.result import Result
+from servescope.result import Result, write_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from servescope.api.traces import Progress
+    from servescope.result import Table
+    from servescope.trace import Trace
 
 SAMPLE = Path(__file__).resolve().parents[1] / "data" / "sample.jsonl.zst"
 DEMO_FOLDER = "servescope-demo"
@@ -71,8 +73,6 @@ def views(
     engine          "local": threads; "ray": tasks of a cluster at `address`; resume: from the state in `out`
     rasters         the fields of `servescope.views.ViewOptions` whose names begin with raster
     """
-    from servescope.report.page import write_views
-    from servescope.report.study.compare import compared_tables
     from servescope.views.presets import settled
     from servescope.views.run import RUNNING, view_tables
 
@@ -83,20 +83,38 @@ def views(
     whole = trace_of(trace)
     chosen = dict(rasters, windows_s=windows_s, highlights=highlights, lb_models=lb_models)
     chosen |= {"lb_window_days": lb_window_days, "preset": preset, "compare": compare}
-    compared_tables((), compare)  # an unknown name is refused before the scan
+    _compared((), compare)  # an unknown name is refused before the scan
     options, named, said = settled(whole, chosen)
     how = (threads, engine, address, None if out is None else Path(out) / "state", resume, progress)
     with nullcontext(None) if out is None else atomic(out) as part:
         options["rows"] = part if rows else None
         tables, notes, timing = view_tables(whole, view, options | dict(zip(RUNNING, how, strict=True)))
-        tables += compared_tables(tables, compare)
+        tables += _compared(tables, compare)
         result = result_of("views", whole, tables, notes=[*said, *notes], view=list(view), **named)
         if part is not None and out is not None:
-            write_views(result.tables, document_of(result, whole), part, figures=figures)
+            _write(result, whole, part, figures=figures)
             (Path(out) / "state").rename(part / "state")
     if out is not None:
         write_rejects(whole.rejects, out)
     return replace(result, tables={**result.tables, "timing": timing})
+
+
+def _write(result: Result, trace: Trace, folder: Path, *, figures: bool) -> None:
+    """Write tables/ into the folder, and figures/: what draws is loaded only for these."""
+    write_tables(result.tables, folder / "tables")
+    if figures:
+        from servescope.report.page import draw_files
+
+        draw_files(folder, document_of(result, trace))
+
+
+def _compared(tables: Sequence[Table], name: str | None) -> list[Table]:
+    """As `compared_tables`, which draws, too: loaded only where there is something to compare with."""
+    if not name:
+        return []
+    from servescope.report.study.compare import compared_tables
+
+    return compared_tables(tables, name)
 
 
 def report(trace: TraceLike, *, out: PathLike, figures: bool = True, **options: Any) -> Result:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from servescope.cli import cache, check_policy, compose, inspect, kv, sessions, store
+from servescope.cli.arrow import with_arrow
 from servescope.cli.memory import share_one_heap
 from servescope.errors import ServescopeError
 
@@ -49,7 +50,7 @@ def command_name(command: Callable[..., None]) -> str:
 
 for _commands in GROUPS.values():
     for _command in _commands:
-        app.command(command_name(_command))(_command)
+        app.command(command_name(_command))(with_arrow(_command))
 
 
 @app.callback(invoke_without_command=True)

@@ -73,16 +73,6 @@ def write_page(
     render(folder, figures=figures)
 
 
-def write_views(tables: dict[str, Table], document: dict[str, Any], folder: Path, *, figures: bool) -> None:
-    """Write tables/ of a result into `folder`, and figures/ if asked for; no page.
-
-    document  what would stand in report.json
-    """
-    write_tables(tables, folder / "tables")
-    if figures:
-        draw_files(folder, document)
-
-
 def draw_files(folder: Path, document: dict[str, Any]) -> None:
     """Draw `folder/figures/` from `folder/tables/`, without a page.
 
