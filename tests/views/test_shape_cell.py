@@ -37,6 +37,23 @@ def test_cells(trace: Trace) -> None:
     assert bins(made["hit_cell"].rows(), "it_low", "hit_tenth") == slow.hit_cells(rows_of(trace))
 
 
+def test_few_pages_and_long_requests() -> None:
+    trace = study(4)
+    rows = rows_of(trace)
+    longer = {
+        name: [None if row[name] is None else row[name] * 40 for row in rows]
+        for name in ("input_tokens", "output_tokens", "cached_tokens")
+    }
+    same = {name: [row[name] for row in rows] for name in ("arrival_us", "completed_us", "ttft_s")}
+    for trace in (build({**same, **longer}), build({**same, **longer, "ttft_s": [1e-6] * len(rows)})):
+        made = tables(trace, *NAMES)
+        found = bins(made["shape_cell"].rows(), "it_low", "ot_low", "metric")
+        assert found == slow.shape_cells(rows_of(trace))
+        assert {it_low >= 2_000 << 7 for it_low, _, _ in found} == {False, True}
+        hits = bins(made["hit_cell"].rows(), "it_low", "hit_tenth")
+        assert hits == slow.hit_cells(rows_of(trace))
+
+
 def test_slices_and_threads_give_the_same_bytes() -> None:
     trace = study(5, cuts=(1, 2, 700, 701, 1500))
     whole = as_bytes(tables(trace, *NAMES))

@@ -39,68 +39,51 @@ def _edges() -> Floats:
 
 EDGES = _edges()
 _LAST = LOG_BINS - 2
-# exponent and 7 bits of the fraction: at most 1/128 apart, so at most one edge lies between
-_SHIFT = 52 - 7
+# exponent and 6 bits of the fraction: at most 1/64 apart, less than a bin, so at most one edge lies between
+_SHIFT = 52 - 6
 
 
 def _guesses() -> tuple[int, npt.NDArray[np.int16]]:
-    """The leading bits of the first edge; the bin below or at which numbers with these bits begin."""
+    """The leading bits of the first edge; index of the bin where numbers with such bits begin, at least 1."""
     first, last = (int(leading) for leading in EDGES[[0, -1]].view(np.int64) >> _SHIFT)
     starts = (np.arange(first, last + 1, dtype=np.int64) << _SHIFT).view(np.float64)
-    bins = np.searchsorted(EDGES, starts, side="right") - 1
-    return first, np.clip(bins, 0, _LAST).astype(np.int16)
+    return first, np.maximum(np.searchsorted(EDGES[:-1], starts, side="right"), 1).astype(np.int16)
 
 
 _LEADING, _GUESSES = _guesses()
-
-
-_INSIDE = len(_GUESSES) - 1  # the last entry holds numbers on both sides of the last edge
-
-
-@kernel
-def _outer_bin(value: float) -> int:
-    """`log_bin` of any value; the way of few values."""
-    if not value > 0.0:
-        return 0
-    if value < EDGES[0]:
-        return 1
-    if value >= EDGES[_LAST + 1]:
-        return _LAST + 1
-    guess = int(_GUESSES[(np.float64(value).view(np.int64) >> _SHIFT) - _LEADING])
-    if guess < _LAST and value >= EDGES[guess + 1]:
-        guess += 1
-    return guess + 1
+_FURTHEST = len(_GUESSES) - 1
+# by index of a bin: where the next one begins; no number is as large as NaN
+_NEXT = np.concatenate([EDGES[:-1], [np.nan]])
 
 
 @inlined
 def log_bin(value: float) -> int:
-    """Index of the log bin of a value; 0 for zero and for anything that is not above zero."""
+    """Index of the log bin of a value; 0 for zero and for anything that is not above zero.
+
+    No branch: which side of an edge a value lies, or whether it is known, cannot be foretold, and a loop
+    over it takes 0.9 ns a value in place of 3.
+    """
     place = (np.float64(value).view(np.int64) >> _SHIFT) - _LEADING
-    if place < 0 or place >= _INSIDE:  # also below zero (the sign is the leading bit) and NaN
-        return _outer_bin(value)
-    guess = np.int64(_GUESSES[place])
-    # added, not branched on: which side of an edge a value lies cannot be foretold (1.2 ns, not 3.4)
-    return guess + 1 + np.int64(value >= EDGES[guess + 1])  # type: ignore[return-value]
+    near = np.int64(0) if place < 0 else np.int64(_FURTHEST) if place > _FURTHEST else place
+    guess = int(_GUESSES[np.uint64(near)])
+    return (guess + int(value >= _NEXT[np.uint64(guess)])) * int(value > 0.0)
 
 
 @inlined
 def ratio_bin(ratio: float) -> int:
-    """Index of the linear bin of a ratio: 0 for 0 or less, 1,001 for 1 or more."""
-    if not ratio > 0.0:
-        return 0
-    if ratio >= 1.0:
-        return LINEAR_BINS + 1
-    return min(int(ratio * LINEAR_BINS), LINEAR_BINS - 1) + 1
+    """Index of the linear bin of a ratio: 0 for 0, for less and for NaN, 1,001 for 1 or more."""
+    inside = ratio if ratio > 0.0 else 0.0
+    inside = inside if inside < 1.0 else 1.0
+    whole = np.int64(ratio >= 1.0)
+    return (min(int(inside * LINEAR_BINS), LINEAR_BINS - 1) + 1 + whole) * (ratio > 0.0)  # type: ignore[return-value]
 
 
 @inlined
 def whole_ratio_bin(part: int, whole: int) -> int:
-    """Index of the linear bin of part / whole, exact; whole is above 0."""
-    if part <= 0:
-        return 0
-    if part >= whole:
-        return LINEAR_BINS + 1
-    return part * LINEAR_BINS // whole + 1
+    """Index of the linear bin of part / whole, exact; both are below 2^31, whole is above 0."""
+    # exact: a double holds the product, and two ratios of 31 bits are further apart than it rounds
+    share = min(max(part * float(LINEAR_BINS) / whole, 0.0), float(LINEAR_BINS))
+    return (int(share) + 1) * (part > 0)
 
 
 @kernel
@@ -110,6 +93,24 @@ def log_bins(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     for i in range(len(values)):
         counts[log_bin(values[i])] += 1
     return counts
+
+
+@kernel
+def add_bins(
+    counts: Ints,
+    first: npt.NDArray[np.int32],
+    bins: npt.NDArray[np.int16],
+    wanted: npt.NDArray[np.bool_],
+) -> None:
+    """Count the wanted rows in counts, int64[n], at first + bin; modified.
+
+    A loop over nothing else: 0.3 ns a row; one over several histograms takes three times as long for each.
+
+    first         int32[rows], where the histogram of a row begins, at least 0
+    bins, wanted  int16[rows], at least 0, and bool[rows]: a row that is not wanted needs a bin, too
+    """
+    for i in range(len(bins)):
+        counts[np.uint32(first[i]) + np.uint32(bins[i])] += wanted[i]
 
 
 def _centres() -> tuple[Floats, Floats]:

@@ -7,22 +7,50 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from servescope.kernels.histogram import log_bin
+from servescope import schema
+from servescope.kernels.histogram import log_bin, whole_ratio_bin
 from servescope.kernels.jit import kernel
-from servescope.views.sketch import int32
+from servescope.views.sketch import float64, int32, int64
 
 if TYPE_CHECKING:
     from servescope.trace import Batch
 
 Bins = npt.NDArray[np.int16]
+Seconds = npt.NDArray[np.float64]
+TTFT, DURATION, DECODE = range(3)  # of `latency_bins`
+UNKNOWN = -1  # of `hit_bins`
 
 
 @kernel
 def _token_bins(tokens: npt.NDArray[np.int32], bins: Bins) -> None:
     """Write the log bin of every count to bins."""
     for i in range(len(tokens)):
-        # no branch: with 0 or less, half of which cannot be foretold, the bin of 1 is found and thrown away
-        bins[i] = log_bin(float(max(tokens[i], 1))) * (tokens[i] > 0)
+        bins[i] = log_bin(float(tokens[i]))
+
+
+@kernel
+def _durations(arrival: npt.NDArray[np.int64], completed: npt.NDArray[np.int64], seconds: Seconds) -> None:
+    """Write the duration of every request to seconds."""
+    for i in range(len(arrival)):
+        known = completed[i] != schema.NULL_INT64
+        seconds[i] = (completed[i] - arrival[i]) / 1e6 if known else np.nan
+
+
+@kernel
+def _latency_bins(ttft: Seconds, duration: Seconds, bins: Bins) -> None:
+    """Write the log bins of every request's latencies to bins, int16[3, rows]."""
+    for i in range(len(ttft)):
+        bins[TTFT, i] = log_bin(ttft[i])
+        bins[DURATION, i] = log_bin(duration[i])
+        bins[DECODE, i] = log_bin(duration[i] - ttft[i])
+
+
+@kernel
+def _hit_bins(it: npt.NDArray[np.int32], ct: npt.NDArray[np.int32], bins: Bins) -> None:
+    """Write the linear bin of every cached / input to bins."""
+    for i in range(len(it)):
+        known = (it[i] > 0) & (ct[i] != schema.NULL_INT32)
+        bins[i] = whole_ratio_bin(ct[i], max(it[i], 1)) if known else UNKNOWN
 
 
 def token_bins(batch: Batch, column: str) -> Bins:
@@ -35,4 +63,40 @@ def token_bins(batch: Batch, column: str) -> Bins:
         found = np.empty(batch.rows, np.int16)
         _token_bins(int32(batch, column), found)
         batch.derived[column] = found
+    return found
+
+
+def durations(batch: Batch) -> Seconds:
+    """Time from arrival to completion in seconds, float64[rows], NaN if unknown. As `token_bins`."""
+    found = batch.derived.get("durations")
+    if found is None:
+        found = np.empty(batch.rows)
+        _durations(int64(batch, "arrival_us"), int64(batch, "completed_us"), found)
+        batch.derived["durations"] = found
+    return found
+
+
+def latency_bins(batch: Batch) -> Bins:
+    """Log bins of seconds, int16[3, rows]: time to first token, duration, and the one less the other.
+
+    0 for 0, for less and for unknown. As `token_bins`.
+    """
+    found = batch.derived.get("latency_bins")
+    if found is None:
+        found = np.empty((3, batch.rows), np.int16)
+        _latency_bins(float64(batch, "ttft_s"), durations(batch), found)
+        batch.derived["latency_bins"] = found
+    return found
+
+
+def hit_bins(batch: Batch) -> Bins:
+    """Linear bins of cached / input, int16[rows]: UNKNOWN where either is, or the input is not above 0.
+
+    As `token_bins`.
+    """
+    found = batch.derived.get("hit_bins")
+    if found is None:
+        found = np.empty(batch.rows, np.int16)
+        _hit_bins(int32(batch, "input_tokens"), int32(batch, "cached_tokens"), found)
+        batch.derived["hit_bins"] = found
     return found

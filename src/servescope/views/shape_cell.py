@@ -9,24 +9,32 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from servescope import schema
-from servescope.kernels.cells import Cells, Store, count, has_room
+from servescope.kernels.cells import Cells
 from servescope.kernels.histogram import log_bin
 from servescope.kernels.jit import kernel
+from servescope.kernels.pages import Pages
 from servescope.tables import bin_columns, table
-from servescope.views.sketch import Context, View, float64, held, int32, int64
+from servescope.views import derived
+from servescope.views.sketch import Context, View, float64, held, int32
 
 if TYPE_CHECKING:
     from servescope.result import Table
     from servescope.trace import Batch
 
+Ints = npt.NDArray[np.int64]
 COLUMNS = ("arrival_us", "completed_us", "input_tokens", "output_tokens", "cached_tokens", "ttft_s")
 IT_STEP, OT_STEP = 2_000, 200  # tokens
 LIMIT_S = 300.0
-LIMIT_US = 300_000_000
 METRICS = ("duration", "ttft")
-TOGETHER = 64  # rows whose keys are made before they are looked up
-# a key: input cell, output cell (24 bits), metric (1), bin (12); or input cell, tenth (4), bin (12)
+DURATION, TTFT, HIT = range(3)  # parts
+# a key: input cell, output cell or tenth of hits, bin
+OT_BITS, TENTH_BITS, BIN_BITS = 24, 4, 12
+# a line of pages: the same without a bin and with fewer bits, for all but the longest requests
+WIDE_BITS, HIGH_BITS = 7, 7
+SHAPE_LINES, HIT_LINES = 1 << WIDE_BITS + HIGH_BITS, 1 << WIDE_BITS + TENTH_BITS
+LINES = (SHAPE_LINES, SHAPE_LINES, HIT_LINES)
+LOW_BIN = log_bin(1e-5)  # of a page, seconds; few requests take less
+BINS = log_bin(LIMIT_S) - LOW_BIN + 1
 SHAPE_DOC = (
     "Requests with input and output above 0 by shape: it_low and ot_low are the lower edges in tokens of "
     "cells 2,000 wide in input and 200 in output. metric duration: completed, 0 < duration < 300 s; ttft: "
@@ -40,58 +48,60 @@ HIT_DOC = (
 
 
 @kernel
-def _fold(
-    shapes: Store,
-    hits: Store,
-    row: int,
-    arrival: npt.NDArray[np.int64],
-    completed: npt.NDArray[np.int64],
+def _lines(
+    it: npt.NDArray[np.int32],
+    ot: npt.NDArray[np.int32],
+    hits: npt.NDArray[np.int16],
+    shapes: npt.NDArray[np.int32],
+    shares: npt.NDArray[np.int32],
+) -> None:
+    """Write the line of each row in the pages of shapes and of hits; hits: see `derived.hit_bins`."""
+    for i in range(len(it)):
+        wide = np.uint32(max(it[i], 0)) // np.uint32(IT_STEP)
+        high = np.uint32(max(ot[i], 0)) // np.uint32(OT_STEP)
+        near = wide < np.uint32(1 << WIDE_BITS)
+        inside = near & (high < np.uint32(1 << HIGH_BITS))
+        shapes[i] = wide << np.uint32(HIGH_BITS) | high if inside else np.uint32(SHAPE_LINES)
+        # a bin of hits is a thousandth, from 1 on
+        tenth = np.uint32(np.int32(hits[i]) - 1 if hits[i] > 0 else 0) // np.uint32(100)
+        shares[i] = wide << np.uint32(TENTH_BITS) | tenth if near else np.uint32(HIT_LINES)
+
+
+@kernel
+def _wanted(
     it: npt.NDArray[np.int32],
     ot: npt.NDArray[np.int32],
     ct: npt.NDArray[np.int32],
+    duration: npt.NDArray[np.float64],
     ttft: npt.NDArray[np.float64],
-) -> int:
-    """Count rows from `row` on in the two maps (modified); the row reached when one is full."""
-    shape_keys, hit_keys = np.empty(2 * TOGETHER + 1, np.uint64), np.empty(TOGETHER + 1, np.uint64)
-    while row < len(arrival) and has_room(shapes, 2 * TOGETHER) and has_room(hits, TOGETHER):
-        end = min(row + TOGETHER, len(arrival))
-        shaped, hit = 0, 0
-        for i in range(row, end):
-            # no branch: each key is written, and overwritten by the next one where it does not count
-            prompt = it[i] > 0
-            wide = np.uint64(np.uint32(max(it[i], 0)) // np.uint32(IT_STEP))
-            high = np.uint64(np.uint32(max(ot[i], 0)) // np.uint32(OT_STEP))
-            cell = (wide << np.uint64(24) | high) << np.uint64(13)
-            span = completed[i] - arrival[i]
-            ended = (
-                prompt & (ot[i] > 0) & (completed[i] != schema.NULL_INT64) & (span > 0) & (span < LIMIT_US)
-            )
-            shape_keys[shaped] = cell | np.uint64(log_bin((span if ended else 1) / 1e6))
-            shaped += ended
-            early = prompt & (ttft[i] > 0.0) & (ttft[i] < LIMIT_S)
-            where = np.uint64(log_bin(ttft[i] if early else 1.0))
-            shape_keys[shaped] = cell | np.uint64(1 << 12) | where
-            shaped += early & (ot[i] > 0)
-            # exact: a double holds the product, and two ratios of 32 bits are further apart than it rounds
-            share = int(max(ct[i], 0) * 10.0 / max(it[i], 1))
-            tenth = np.uint64(min(share, 10))
-            hit_keys[hit] = wide << np.uint64(16) | tenth << np.uint64(12) | where
-            hit += early & (ct[i] >= 0)
-        for i in range(shaped):
-            count(shapes, shape_keys[i], 1)
-        for i in range(hit):
-            count(hits, hit_keys[i], 1)
-        row = end
-    return row
+    wanted: npt.NDArray[np.bool_],
+) -> None:
+    """Write to wanted, bool[3, rows], whether a row counts in each part of `ShapeCell`."""
+    for i in range(len(it)):
+        early = (it[i] > 0) & (ttft[i] > 0.0) & (ttft[i] < LIMIT_S)
+        wanted[DURATION, i] = (it[i] > 0) & (ot[i] > 0) & (duration[i] > 0.0) & (duration[i] < LIMIT_S)
+        wanted[TTFT, i] = early & (ot[i] > 0)
+        wanted[HIT, i] = early & (ct[i] >= 0)
+
+
+def _upper(part: int, line: Ints) -> Ints:
+    """A key without its bin of lines in pages."""
+    if part == HIT:
+        return line
+    return (line >> HIGH_BITS) << OT_BITS | line & (1 << HIGH_BITS) - 1
 
 
 @dataclass
 class ShapeCell:
-    """shapes, hits: counts by packed key, see above."""
+    """Three parts: durations and times to first token by shape, and the latter by hit.
+
+    pages  most counts of each part
+    rest   counts that no page keeps, by key
+    """
 
     context: Context
-    shapes: Cells = field(default_factory=Cells)
-    hits: Cells = field(default_factory=Cells)
+    pages: list[Pages] = field(default_factory=lambda: [Pages(lines, LOW_BIN, BINS) for lines in LINES])
+    rest: list[Cells] = field(default_factory=lambda: [Cells() for _ in LINES])
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -100,48 +110,69 @@ class ShapeCell:
 
     def update(self, batch: Batch) -> None:
         """Fold in the next rows."""
-        arrays = (
-            int64(batch, "arrival_us"), int64(batch, "completed_us"), int32(batch, "input_tokens"),
-            int32(batch, "output_tokens"), int32(batch, "cached_tokens"), float64(batch, "ttft_s"),
-        )  # fmt: skip
-        row = 0
-        while (row := _fold(self.shapes.store, self.hits.store, row, *arrays)) < batch.rows:
-            if not has_room(self.shapes.store, 2 * TOGETHER):
-                self.shapes.grow()
-            if not has_room(self.hits.store, TOGETHER):
-                self.hits.grow()
+        it, ot, ct = (int32(batch, name) for name in COLUMNS[2:5])
+        hits = derived.hit_bins(batch)
+        lines, wanted = np.empty((2, batch.rows), np.int32), np.empty((len(LINES), batch.rows), np.bool_)
+        _lines(it, ot, hits, *lines)
+        _wanted(it, ot, ct, derived.durations(batch), float64(batch, "ttft_s"), wanted)
+        bins = derived.latency_bins(batch)
+        ttft, duration = bins[derived.TTFT], bins[derived.DURATION]
+        kinds = ((lines[0], duration), (lines[0], ttft), (lines[1], ttft))
+        for part, (line, own) in enumerate(kinds):
+            if self.pages[part].full(batch.rows):
+                self._add(part, self.pages[part])
+                self.pages[part].clear()
+            left = self.pages[part].count(line, own, wanted[part])
+            if len(left):
+                low = np.maximum(hits[left] - 1, 0) // 100 if part == HIT else ot[left] // OT_STEP
+                upper = (it[left] // IT_STEP).astype(np.int64) << (
+                    TENTH_BITS if part == HIT else OT_BITS
+                ) | low
+                self.rest[part].add((upper << BIN_BITS | own[left]).astype(np.uint64))
+
+    def _add(self, part: int, pages: Pages) -> None:
+        """Count what pages hold among the rest."""
+        line, bins, counts = pages.entries()
+        self.rest[part].add((_upper(part, line) << BIN_BITS | bins).astype(np.uint64), counts)
 
     def merge(self, later: ShapeCell) -> None:
         """Fold in the adjacent, later slice."""
-        self.shapes.merge(later.shapes)
-        self.hits.merge(later.hits)
+        for part, (pages, rest) in enumerate(zip(later.pages, later.rest, strict=True)):
+            self.rest[part].merge(rest)
+            self._add(part, pages)
 
     def tables(self) -> list[Table]:
         """`shape_cell` (unless it can have no rows) and `hit_cell`, by the columns from left to right."""
-        return [self._hits()] if no_latency(self.context) else [self._shapes(), self._hits()]
+        whole = ShapeCell(self.context)
+        whole.merge(self)
+        parts = [(keys.astype(np.int64), counts) for keys, counts in (rest.sorted() for rest in whole.rest)]
+        return [_hits(*parts[HIT])] if no_latency(self.context) else [_shapes(parts), _hits(*parts[HIT])]
 
-    def _shapes(self) -> Table:
-        keys, counts = self.shapes.sorted()
-        keys = keys.astype(np.int64)
-        columns = {
-            "it_low": (pa.int64(), (keys >> 37) * IT_STEP),
-            "ot_low": (pa.int64(), (keys >> 13 & 0xFFFFFF) * OT_STEP),
-            "metric": (pa.string(), np.array(METRICS, object)[keys >> 12 & 1]),
-            **bin_columns(keys & 0xFFF),
-            "count": (pa.int64(), counts),
-        }
-        return table("shape_cell", columns, SHAPE_DOC)
 
-    def _hits(self) -> Table:
-        keys, counts = self.hits.sorted()
-        keys = keys.astype(np.int64)
-        columns = {
-            "it_low": (pa.int64(), (keys >> 16) * IT_STEP),
-            "hit_tenth": (pa.float64(), (keys >> 12 & 0xF) / 10),
-            **bin_columns(keys & 0xFFF),
-            "count": (pa.int64(), counts),
-        }
-        return table("hit_cell", columns, HIT_DOC)
+def _shapes(parts: list[tuple[Ints, Ints]]) -> Table:
+    both = parts[DURATION], parts[TTFT]
+    keys, counts = (np.concatenate(columns) for columns in zip(*both, strict=True))
+    metric = np.repeat([DURATION, TTFT], [len(counts) for _, counts in both])
+    order = np.lexsort((keys, metric, keys >> BIN_BITS))
+    keys, counts, metric = keys[order], counts[order], metric[order]
+    columns = {
+        "it_low": (pa.int64(), (keys >> OT_BITS + BIN_BITS) * IT_STEP),
+        "ot_low": (pa.int64(), (keys >> BIN_BITS & (1 << OT_BITS) - 1) * OT_STEP),
+        "metric": (pa.string(), np.array(METRICS, object)[metric]),
+        **bin_columns(keys & (1 << BIN_BITS) - 1),
+        "count": (pa.int64(), counts),
+    }
+    return table("shape_cell", columns, SHAPE_DOC)
+
+
+def _hits(keys: Ints, counts: Ints) -> Table:
+    columns = {
+        "it_low": (pa.int64(), (keys >> TENTH_BITS + BIN_BITS) * IT_STEP),
+        "hit_tenth": (pa.float64(), (keys >> BIN_BITS & (1 << TENTH_BITS) - 1) / 10),
+        **bin_columns(keys & (1 << BIN_BITS) - 1),
+        "count": (pa.int64(), counts),
+    }
+    return table("hit_cell", columns, HIT_DOC)
 
 
 def no_latency(context: Context) -> list[str]:

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope import schema
-from servescope.kernels.histogram import LOG_BINS, RATIO_BINS, log_bin, ratio_bin, whole_ratio_bin
+from servescope.kernels.histogram import LOG_BINS, RATIO_BINS, add_bins, log_bin, ratio_bin
 from servescope.kernels.jit import kernel
 from servescope.tables import histogram_table
-from servescope.views.derived import token_bins
-from servescope.views.sketch import Context, View, float64, held, int32, int64
+from servescope.views import derived
+from servescope.views.sketch import Context, View, float64, held, int32
 
 if TYPE_CHECKING:
     from servescope.result import Table
@@ -37,6 +37,8 @@ LOG_METRICS = {
     "ttft": ("ttft_s",),
     "decode": ("completed_us", "ttft_s"),
 }
+Flags = npt.NDArray[np.bool_]
+Lines = npt.NDArray[np.int32]
 Line = tuple[tuple[str, str], npt.NDArray[np.int64]]  # metric and series, counts
 IT, OT, RATIO, E2E, TTFT, DECODE = range(6)
 BELOW_OT, BELOW_CT = range(2)  # of negative
@@ -55,95 +57,89 @@ DOC = (
 
 @kernel
 def _lengths(
-    logs: npt.NDArray[np.int64],
-    negative: npt.NDArray[np.int64],
-    series: npt.NDArray[np.int8],
-    tokens: npt.NDArray[np.bool_],
+    has: npt.NDArray[np.bool_],
     it: npt.NDArray[np.int32],
     ot: npt.NDArray[np.int32],
-    it_bin: npt.NDArray[np.int16],
-    ot_bin: npt.NDArray[np.int16],
+    duration: npt.NDArray[np.float64],
+    wanted: npt.NDArray[np.bool_],
+    ratios: npt.NDArray[np.int16],
 ) -> None:
-    """Count input, output and ratio of rows that pass F-TOK (`tokens`); the counts as in `ValueHist`.
+    """Say which rows count in IT, OT, RATIO and below OT, and find bins of output / input.
 
-    No branch depends on a row: what it does not count adds 0 to the bin of 1.
+    has     bool[3], whether the source states input, ttft, completed
+    wanted  bool[4, rows], modified
+    ratios  int16[rows], modified
     """
+    no_it, no_end = not has[0], not has[2]
     for i in range(len(it)):
-        own = series[i]
-        known = tokens[i] & (ot[i] != schema.NULL_INT32)
-        logs[IT, own, it_bin[i]] += tokens[i]
-        logs[OT, own, ot_bin[i]] += known & (ot[i] >= 0)
-        negative[BELOW_OT, own] += known & (ot[i] < 0)
-        both = tokens[i] & (ot[i] > 0) & (it[i] > 0)
-        logs[RATIO, own, log_bin(ot[i] / it[i] if both else 1.0)] += both
+        passes = (no_it | (it[i] > 0)) & (no_end | (duration[i] == duration[i]))  # not NaN
+        wanted[0, i] = passes
+        wanted[1, i] = passes & (ot[i] >= 0)
+        wanted[2, i] = passes & (ot[i] > 0) & (it[i] > 0)
+        wanted[3, i] = passes & (ot[i] < 0) & (ot[i] != schema.NULL_INT32)
+    for i in range(len(it)):
+        ratios[i] = log_bin(ot[i] / max(it[i], 1))
 
 
 @kernel
 def _latencies(
-    logs: npt.NDArray[np.int64],
-    fractions: npt.NDArray[np.int64],
-    series: npt.NDArray[np.int8],
     has: npt.NDArray[np.bool_],
     ttft: npt.NDArray[np.float64],
     duration: npt.NDArray[np.float64],
+    wanted: npt.NDArray[np.bool_],
+    fractions: npt.NDArray[np.int16],
 ) -> None:
-    """Count latencies, as `_lengths` does; absent values are NaN.
+    """Say which rows count in E2E, TTFT, DECODE and prefill_frac, and find bins of the latter.
 
-    has  bool[3], whether the source states input, ttft, completed
+    has        as in `_lengths`; absent values are NaN
+    wanted     bool[4, rows], modified
+    fractions  int16[rows], modified
     """
+    no_ttft, no_end = not has[1], not has[2]
     for i in range(len(ttft)):
-        own = series[i]
-        late = ((not has[1]) | (ttft[i] > 0)) & ((not has[2]) | (duration[i] > 0))
-        late &= (not (has[1] and has[2])) | (ttft[i] <= duration[i])
-        ended, begun = late & (duration[i] > 0), late & (ttft[i] > 0)
-        both = ended & begun
-        logs[E2E, own, log_bin(duration[i] if ended else 1.0)] += ended
-        logs[TTFT, own, log_bin(ttft[i] if begun else 1.0)] += begun
-        rest = duration[i] - ttft[i]
-        logs[DECODE, own, log_bin(rest if rest > 0.0 else 1.0) * (rest > 0.0)] += both
-        short = both & (duration[i] < LIMIT_S)
-        fractions[own, ratio_bin(ttft[i] / duration[i] if short else 0.5)] += short
+        begun, ended = ttft[i] > 0.0, duration[i] > 0.0
+        late = (no_ttft | begun) & (no_end | ended) & (no_ttft | no_end | (ttft[i] <= duration[i]))
+        wanted[0, i] = late & ended
+        wanted[1, i] = late & begun
+        wanted[2, i] = late & begun & ended
+        wanted[3, i] = late & begun & ended & (duration[i] < LIMIT_S)
+    for i in range(len(ttft)):
+        fractions[i] = ratio_bin(ttft[i] / (duration[i] if duration[i] > 0.0 else 1.0))
 
 
 @kernel
 def _hits(
-    hits: npt.NDArray[np.int64],
-    negative: npt.NDArray[np.int64],
-    series: npt.NDArray[np.int8],
+    lines: int,
+    series: npt.NDArray[np.int32],
     it: npt.NDArray[np.int32],
     ct: npt.NDArray[np.int32],
+    bins: npt.NDArray[np.int16],
+    first: npt.NDArray[np.int32],
+    wanted: npt.NDArray[np.bool_],
+    inside: npt.NDArray[np.int16],
 ) -> None:
-    """Count hit ratios; the counts as in `ValueHist`."""
+    """Say which rows have a hit ratio, and which have one below 0, and where they are counted.
+
+    lines   series that there are
+    bins    see `derived.hit_bins`
+    first   int32[rows], modified: where the histogram of the row's length and series begins
+    wanted  bool[2, rows], modified; inside: int16[rows], modified, the bin or 0
+    """
     for i in range(len(it)):
-        if ct[i] != schema.NULL_INT32 and it[i] > 0:
-            length = (it[i] >= SHORT_TOKENS) + np.int64(it[i] >= LONG_TOKENS)
-            hits[length, series[i], whole_ratio_bin(ct[i], it[i])] += 1
-            negative[BELOW_CT, series[i]] += ct[i] < 0
+        length = np.int32(it[i] >= SHORT_TOKENS) + np.int32(it[i] >= LONG_TOKENS)
+        first[i] = (length * np.int32(lines) + series[i]) * np.int32(RATIO_BINS)
+        wanted[0, i] = bins[i] >= 0
+        wanted[1, i] = (bins[i] >= 0) & (ct[i] < 0)
+        inside[i] = max(bins[i], 0)
 
 
 @kernel
-def _series(series_of: npt.NDArray[np.int8], model: npt.NDArray[np.int32]) -> npt.NDArray[np.int8]:
-    """Series of each row, int8[rows]."""
-    found = np.empty(len(model), np.int8)
+def _series(series_of: npt.NDArray[np.int32], model: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Series of each row, int32[rows]."""
+    found = np.empty(len(model), np.int32)
     for i in range(len(model)):
         found[i] = series_of[model[i]]
     return found
-
-
-@kernel
-def _passes(
-    has: npt.NDArray[np.bool_],
-    arrival: npt.NDArray[np.int64],
-    completed: npt.NDArray[np.int64],
-    it: npt.NDArray[np.int32],
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]:
-    """Whether each row passes F-TOK, and its duration in seconds, NaN where unknown."""
-    tokens, duration = np.empty(len(it), np.bool_), np.empty(len(it))
-    for i in range(len(it)):
-        done = completed[i] != schema.NULL_INT64
-        tokens[i] = ((not has[0]) | (it[i] > 0)) & ((not has[2]) | done)
-        duration[i] = (completed[i] - arrival[i]) / 1e6 if done else np.nan
-    return tokens, duration
 
 
 @dataclass
@@ -176,19 +172,47 @@ class ValueHist:
 
     def update(self, batch: Batch) -> None:
         """Fold in the next rows."""
-        series_of = np.full(len(self.context.texts.get("model", ())) + 1, OTHERS, np.int8)
+        series_of = np.full(len(self.context.texts.get("model", ())) + 1, OTHERS, np.int32)
         for at, code in enumerate(self.context.highlights, 1):
             series_of[code] = at
         has = np.array([self.context.has(n) for n in ("input_tokens", "ttft_s", "completed_us")])
         series = _series(series_of, int32(batch, "model"))
-        it, ot = int32(batch, "input_tokens"), int32(batch, "output_tokens")
-        tokens, duration = _passes(has, int64(batch, "arrival_us"), int64(batch, "completed_us"), it)
-        bins = (token_bins(batch, name) for name in ("input_tokens", "output_tokens"))
-        _lengths(self.logs, self.negative, series, tokens, it, ot, *bins)
+        first = series * np.int32(LOG_BINS)
+        self._add_lengths(batch, has, series, first)
         if has[1] or has[2]:
-            _latencies(self.logs, self.fractions, series, has, float64(batch, "ttft_s"), duration)
+            self._add_latencies(batch, has, series, first)
         if self.context.has("cached_tokens"):
-            _hits(self.hits, self.negative, series, it, int32(batch, "cached_tokens"))
+            self._add_hits(batch, series)
+
+    def _add_lengths(self, batch: Batch, has: Flags, series: Lines, first: Lines) -> None:
+        wanted, ratios = np.empty((4, batch.rows), np.bool_), np.empty(batch.rows, np.int16)
+        it, ot = int32(batch, "input_tokens"), int32(batch, "output_tokens")
+        _lengths(has, it, ot, derived.durations(batch), wanted, ratios)
+        bins = derived.token_bins(batch, "input_tokens"), derived.token_bins(batch, "output_tokens"), ratios
+        for at, own in zip((IT, OT, RATIO), bins, strict=True):
+            add_bins(self.logs[at].reshape(-1), first, own, wanted[at])
+        self._add_below(BELOW_OT, series, wanted[3])
+
+    def _add_latencies(self, batch: Batch, has: Flags, series: Lines, first: Lines) -> None:
+        wanted, fractions = np.empty((4, batch.rows), np.bool_), np.empty(batch.rows, np.int16)
+        _latencies(has, float64(batch, "ttft_s"), derived.durations(batch), wanted, fractions)
+        ttft, duration, decode = derived.latency_bins(batch)
+        for at, own, counts in zip((E2E, TTFT, DECODE), (duration, ttft, decode), wanted, strict=False):
+            add_bins(self.logs[at].reshape(-1), first, own, counts)
+        add_bins(self.fractions.reshape(-1), series * np.int32(RATIO_BINS), fractions, wanted[3])
+
+    def _add_hits(self, batch: Batch, series: Lines) -> None:
+        first, inside = np.empty(batch.rows, np.int32), np.empty(batch.rows, np.int16)
+        wanted = np.empty((2, batch.rows), np.bool_)
+        tokens = int32(batch, "input_tokens"), int32(batch, "cached_tokens"), derived.hit_bins(batch)
+        _hits(self.hits.shape[1], series, *tokens, first, wanted, inside)
+        add_bins(self.hits.reshape(-1), first, inside, wanted[0])
+        self._add_below(BELOW_CT, series, wanted[1])
+
+    def _add_below(self, which: int, series: Lines, wanted: Flags) -> None:
+        """Count the wanted rows by series; there are hardly any."""
+        if wanted.any():
+            self.negative[which] += np.bincount(series[wanted], minlength=self.negative.shape[1])
 
     def merge(self, later: ValueHist) -> None:
         """Fold in the adjacent, later slice."""
