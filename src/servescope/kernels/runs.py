@@ -309,6 +309,17 @@ class Runs:
             if self.filled == len(self.pending):
                 self.flush()
 
+    def put(self, values: Values) -> None:
+        """Add values, uint64[n]: key << BIN_BITS | bin."""
+        while len(values):
+            if not len(self.pending):
+                self.pending = np.empty(CHUNK, np.uint64)
+            some = values[: len(self.pending) - self.filled]
+            self.pending[self.filled : self.filled + len(some)] = some
+            self.filled, values = self.filled + len(some), values[len(some) :]
+            if self.filled == len(self.pending):
+                self.flush()
+
     def flush(self) -> None:
         """Make a run of the values that wait."""
         if self.filled:

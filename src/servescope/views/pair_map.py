@@ -7,14 +7,23 @@ are held back as bin indices of 12 bits in two words; the tenth sends them to th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from servescope.kernels.histogram import LOG_BINS, log_bin
 from servescope.kernels.jit import inlined, kernel
+from servescope.kernels.prefetch import prefetch
+from servescope.kernels.runs import BIN_BITS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+Slots = npt.NDArray[np.uint32]
+Words = npt.NDArray[np.uint64]
 
 KEY, FIRST, LAST, REQUESTS, GAPS, HELD = range(6)  # of a record; HELD takes two words, one is free
 WORDS = 8
@@ -22,52 +31,120 @@ LINE_BYTES = 64
 ENOUGH = 10  # gaps from which a pair is in the pooled histogram
 IN_A_WORD, BITS = 5, 12
 KEY_BITS = 32  # of a key are the model, the rest the user: a longer trace does not change keys
+MODEL = (1 << KEY_BITS) - 1
 SMALLEST = 1 << 10
 US_PER_S = 1e6
-AHEAD = 64  # keys looked up at once
-NO_GAP = -1  # in place of a bin
+AHEAD = 256  # keys looked up at once
+
+
+class Rows(NamedTuple):
+    """Codes int32[n], negative for none, and arrivals int64[n]."""
+
+    user: Codes
+    model: Codes
+    arrival: Ints
+
+
+class Drawn(NamedTuple):
+    """Which models' gaps are kept apart by pair, by the key user * many + line.
+
+    lines  int32[models], line of a drawn model or -1
+    many   number of lines
+    """
+
+    lines: Codes
+    many: int
 
 
 @inlined
-def _start(slots: npt.NDArray[np.int32], key: int) -> np.uint64:
-    """The slot at which the search for a key starts."""
+def _mixed(key: int) -> np.uint64:
+    """Hash of a key: the low bits name the slot at which a search starts, the high ones are a tag."""
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(32)
     mixed *= np.uint64(0xFF51AFD7ED558CCD)
-    return np.uint64((mixed ^ (mixed >> np.uint64(29))) & np.uint64(len(slots) - 1))
+    return mixed ^ (mixed >> np.uint64(29))
 
 
 @inlined
-def _slot_of(slots: npt.NDArray[np.int32], records: Ints, key: int) -> np.int64:
-    """The slot that holds the row + 1 of a key's record, or the free slot (0) where it belongs."""
-    slot = _start(slots, key)
-    while slots[slot] != 0 and records[slots[slot] - 1, KEY] != key:
-        slot = (slot + np.uint64(1)) & np.uint64(len(slots) - 1)
-    return np.int64(slot)
+def _other(word: np.uint64, mixed: np.uint64, last: np.uint64) -> bool:
+    """Whether the tag in a slot's word shows another key; `last` is the last slot.
 
-
-@inlined
-def _look_ahead(slots: npt.NDArray[np.int32], records: Ints, keys: Ints, rows: Ints) -> None:
-    """Rows of keys at the start of their search, else -1: int64[n], modified.
-
-    Nothing here waits for the one before, so the processor fetches all of it at once: twice as fast
-    as row by row where the map is larger than the cache.
+    A word is row + 1 in as many low bits as slots have, and above them so many of bits 32 to 63 of the
+    key's hash as fit in 32. So all but one in hundreds of searches load no record of another key.
     """
-    for j in range(len(keys)):
-        rows[j] = slots[_start(slots, keys[j])] - 1
-    for j in range(len(keys)):
-        if rows[j] >= 0 and records[rows[j], KEY] != keys[j]:
-            rows[j] = -1
+    return bool((word ^ (mixed >> np.uint64(32))) & (np.uint64(0xFFFFFFFF) & ~last) != 0)
 
 
 @inlined
-def _row_of(slots: npt.NDArray[np.int32], records: Ints, used: int, key: int) -> int:
+def _row_of(slots: Slots, records: Ints, used: int, key: int) -> int:
     """Row of a key's record; where there was none, it is row `used` from now on."""
-    slot = _slot_of(slots, records, key)
-    if slots[slot] == 0:
-        slots[slot] = used + 1
-        records[used, KEY] = key
-    return int(slots[slot]) - 1
+    last = np.uint64(len(slots) - 1)
+    mixed = _mixed(key)
+    slot = mixed & last
+    while slots[slot] != 0:
+        row = np.int64(np.uint64(slots[slot]) & last) - 1
+        if records[row, KEY] == key:
+            return int(row)
+        slot = (slot + np.uint64(1)) & last
+    _enter(slots, slot, mixed, used)
+    records[used, KEY] = key
+    return used
+
+
+@inlined
+def _enter(slots: Slots, slot: np.uint64, mixed: np.uint64, row: int) -> None:
+    """Write the word of a row to a free slot."""
+    last = np.uint64(len(slots) - 1)
+    slots[slot] = np.uint32((mixed >> np.uint64(32)) & ~last | np.uint64(row + 1))
+
+
+@inlined
+def _look_up(slots: Slots, records: Ints, keys: Ints, rows: Ints, n: int, scratch: Words) -> None:
+    """Rows of keys as far as their tags tell, -1 for keys that are new: int64[n], modified.
+
+    Nothing here waits for the key before, and no branch depends on where a key lies: all are looked up
+    at their first slot, then those that were not there at their second, and so on. Each pass asks for the
+    memory of the next one, the last for the records. So misses overlap: with a year's pairs a row takes
+    half the time that it does without asking.
+
+    scratch  uint64[3, n at least]
+    """
+    last = np.uint64(len(slots) - 1)
+    for j in range(n):
+        scratch[0, j] = _mixed(keys[j])
+        scratch[1, j] = scratch[0, j] & last
+        scratch[2, j] = np.uint64(j)
+        prefetch(slots, np.int64(scratch[1, j]))
+    left = n
+    while left > 0:
+        still = 0
+        for i in range(left):
+            j = scratch[2, i]
+            word = np.uint64(slots[scratch[1, j]])
+            rows[j] = np.int64(word & last) - 1
+            scratch[1, j] = (scratch[1, j] + np.uint64(1)) & last
+            scratch[2, still] = j
+            still += (word != 0) & _other(word, scratch[0, j], last)
+        left = still
+    for j in range(n):
+        prefetch(records, rows[j] * WORDS)
+
+
+@inlined
+def _missed(records: Ints, keys: Ints, rows: Ints, n: int, missed: Ints) -> int:
+    """Number of keys that are new, or whose tag is that of another key; their places, in missed."""
+    found = 0
+    for j in range(n):
+        missed[found] = j
+        found += (rows[j] < 0) | (records[max(rows[j], 0), KEY] != keys[j])
+    return found
+
+
+@inlined
+def _value(drawn: Drawn, key: int, gap_bin: int) -> np.uint64:
+    """What `Runs` holds of a gap of a drawn model: key of its pair (see `Drawn`), then bin."""
+    line = drawn.lines[key & MODEL]
+    return np.uint64(((key >> KEY_BITS) * drawn.many + line) << BIN_BITS | gap_bin)
 
 
 @inlined
@@ -77,7 +154,14 @@ def _gap(records: Ints, pooled: Ints, row: int, gap_bin: int) -> None:
     records[row, GAPS] = gaps + 1
     if gaps >= ENOUGH:
         pooled[gap_bin] += 1
-    elif gaps == ENOUGH - 1:
+    else:
+        _hold(records, pooled, row, gaps, gap_bin)
+
+
+@inlined
+def _hold(records: Ints, pooled: Ints, row: int, gaps: int, gap_bin: int) -> None:
+    """Hold back a gap after fewer than `ENOUGH`; the last of these sends all to the pool."""
+    if gaps == ENOUGH - 1:
         for at in range(gaps):
             pooled[_held(records, row, at)] += 1
         pooled[gap_bin] += 1
@@ -94,79 +178,76 @@ def _held(records: Ints, row: int, at: int) -> int:
 
 @kernel
 def fold(
-    slots: npt.NDArray[np.int32],
-    records: Ints,
-    used: int,
-    pooled: Ints,
-    user: npt.NDArray[np.int32],
-    model: npt.NDArray[np.int32],
-    arrival: Ints,
-    bins: Ints,
-    row: int,
-) -> tuple[int, int]:
-    """Fold in rows from `row` on until room runs out: row reached, records used.
+    slots: Slots, records: Ints, used: int, pooled: Ints, drawn: Drawn, rows: Rows, row: int, values: Words
+) -> tuple[int, int, int]:
+    """Fold in rows from `row` on until room runs out: row reached, records used, values found.
 
     slots, records, pooled  of `PairMap`, modified
-    bins                    int64[rows], modified: bin of the gap that a row ends, NO_GAP for none
+    drawn                   which models are
+    values                  uint64[rows], its first ones modified: key and bin of each gap of a drawn model
     """
-    keys, rows, gaps = np.empty(AHEAD, np.int64), np.empty(AHEAD, np.int64), np.empty(AHEAD, np.int64)
+    at, rank = np.empty((2, AHEAD), np.int64)
+    keys, starts, gaps, light = np.empty((4, AHEAD), np.int64)
+    scratch, found = np.empty((3, AHEAD), np.uint64), 0
+    user, model, arrival = rows
     while row < len(user) and used + AHEAD <= len(records):
-        ahead = min(AHEAD, len(user) - row)
-        for j in range(ahead):
-            keys[j] = np.int64(user[row + j]) << KEY_BITS | model[row + j]
-        _look_ahead(slots, records, keys[:ahead], rows[:ahead])
-        for j in range(ahead):
-            gaps[j] = 0
-            if user[row + j] < 0 or model[row + j] < 0:
-                continue
-            start = arrival[row + j]
-            at = rows[j] = rows[j] if rows[j] >= 0 else _row_of(slots, records, used, keys[j])
-            if at == used:
+        n, end = 0, min(row + AHEAD, len(user))
+        for i in range(row, end):
+            keys[n] = np.int64(user[i]) << KEY_BITS | np.int64(model[i])
+            starts[n] = arrival[i]
+            n += (user[i] >= 0) & (model[i] >= 0)
+        row = end
+        _look_up(slots, records, keys, at, n, scratch)
+        for i in range(_missed(records, keys, at, n, light)):
+            j = light[i]
+            at[j] = _row_of(slots, records, used, keys[j])
+            if at[j] == used:
                 used += 1
-                records[at, FIRST] = records[at, LAST] = start
-            gaps[j] = start - records[at, LAST]
-            records[at, LAST] = start
-            records[at, REQUESTS] += 1
-        for j in range(ahead):  # apart, so that nothing of the next row waits for a bin
-            bins[row + j] = log_bin(max(gaps[j], 1) / US_PER_S) if gaps[j] > 0 else NO_GAP
-        for j in range(ahead):
-            if gaps[j] > 0:
-                _gap(records, pooled, rows[j], bins[row + j])
-        row += ahead
-    return row, used
+                records[at[j], FIRST] = records[at[j], LAST] = starts[j]
+        for j in range(n):
+            gaps[j] = starts[j] - records[at[j], LAST]
+            rank[j] = records[at[j], GAPS]
+            records[at[j], LAST] = starts[j]
+            records[at[j], REQUESTS] += 1
+            records[at[j], GAPS] += gaps[j] > 0
+        few = 0
+        for j in range(n):
+            gap_bin = log_bin(gaps[j] / US_PER_S)
+            pooled[gap_bin] += (gap_bin > 0) & (rank[j] >= ENOUGH)
+            values[found] = _value(drawn, keys[j], gap_bin)
+            found += (gap_bin > 0) & (drawn.lines[keys[j] & MODEL] >= 0)
+            light[few] = j
+            few += (gap_bin > 0) & (rank[j] < ENOUGH)
+            gaps[j] = gap_bin
+        for i in range(few):
+            j = light[i]
+            _hold(records, pooled, at[j], rank[j], gaps[j])
+    return row, used, found
 
 
 @kernel
 def stitch(
-    slots: npt.NDArray[np.int32],
-    records: Ints,
-    used: int,
-    pooled: Ints,
-    later: Ints,
-    bins: Ints,
-    row: int,
-) -> tuple[int, int]:
+    slots: Slots, records: Ints, used: int, pooled: Ints, drawn: Drawn, later: Ints, row: int, values: Words
+) -> tuple[int, int, int]:
     """Fold in the records of the adjacent, later slice, from `row` on; otherwise as `fold`."""
-    keys, rows = np.empty(AHEAD, np.int64), np.empty(AHEAD, np.int64)
-    while row < len(later) and used + AHEAD <= len(records):
-        ahead = min(AHEAD, len(later) - row)
-        for j in range(ahead):
-            keys[j] = later[row + j, KEY]
-        _look_ahead(slots, records, keys[:ahead], rows[:ahead])
-        for j in range(ahead):
-            bins[row] = NO_GAP
-            at = rows[j] if rows[j] >= 0 else _row_of(slots, records, used, keys[j])
-            if at == used:
-                used += 1
-                for word in range(WORDS):
-                    records[at, word] = later[row, word]
-            else:
-                if later[row, FIRST] > records[at, LAST]:
-                    bins[row] = log_bin((later[row, FIRST] - records[at, LAST]) / US_PER_S)
-                    _gap(records, pooled, at, bins[row])
-                _join(records, pooled, at, later, row)
-            row += 1
-    return row, used
+    found = 0
+    while row < len(later) and used < len(records):
+        key = later[row, KEY]
+        at = _row_of(slots, records, used, key)
+        if at == used:
+            used += 1
+            for word in range(WORDS):
+                records[at, word] = later[row, word]
+        else:
+            gap = later[row, FIRST] - records[at, LAST]
+            if gap > 0:
+                gap_bin = log_bin(gap / US_PER_S)
+                _gap(records, pooled, at, gap_bin)
+                values[found] = _value(drawn, key, gap_bin)
+                found += drawn.lines[key & MODEL] >= 0
+            _join(records, pooled, at, later, row)
+        row += 1
+    return row, used, found
 
 
 @inlined
@@ -185,10 +266,15 @@ def _join(records: Ints, pooled: Ints, at: int, later: Ints, row: int) -> None:
 
 
 @kernel
-def _refill(slots: npt.NDArray[np.int32], records: Ints, used: int) -> None:
+def _refill(slots: Slots, records: Ints, used: int) -> None:
     """Enter all records into an empty table."""
+    last = np.uint64(len(slots) - 1)
     for row in range(used):
-        slots[_slot_of(slots, records, records[row, KEY])] = row + 1
+        mixed = _mixed(records[row, KEY])
+        slot = mixed & last
+        while slots[slot] != 0:
+            slot = (slot + np.uint64(1)) & last
+        _enter(slots, slot, mixed, row)
 
 
 def _new_records(many: int) -> Ints:
@@ -202,13 +288,13 @@ def _new_records(many: int) -> Ints:
 class PairMap:
     """All pairs of user and model that had a request.
 
-    slots    int32[a power of two], row + 1 of a record, 0 where free
+    slots    uint32[a power of two], see `_other`, 0 where free
     records  int64[at most two thirds of it, WORDS], the first `used` of them by first appearance
     pooled   int64[LOG_BINS], gaps of pairs with at least `ENOUGH` of them
     """
 
     used: int = 0
-    slots: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(SMALLEST, np.int32))
+    slots: Slots = field(default_factory=lambda: np.zeros(SMALLEST, np.uint32))
     records: Ints = field(default_factory=lambda: _new_records(SMALLEST * 2 // 3))
     pooled: Ints = field(default_factory=lambda: np.zeros(LOG_BINS, np.int64))
 
@@ -217,37 +303,35 @@ class PairMap:
         """The records in use, a view."""
         return self.records[: self.used]
 
-    def update(self, user: npt.NDArray[np.int32], model: npt.NDArray[np.int32], arrival: Ints) -> Ints:
-        """Fold in rows: codes int32[n], negative for none, and arrivals int64[n].
-
-        Returns int64[n], bin of the gap that each row ends, NO_GAP for none.
-        """
-        bins, row = np.empty(len(user), np.int64), 0
-        while row < len(user):
-            row, self.used = fold(
-                self.slots, self.records, self.used, self.pooled, user, model, arrival, bins, row
+    def update(self, rows: Rows, drawn: Drawn) -> Iterator[Words]:
+        """Fold in rows, piece by piece: gaps of drawn models as `Runs.put` takes them, by `Drawn`'s key."""
+        row = 0
+        values = np.empty(len(rows.user), np.uint64)
+        while row < len(rows.user):
+            row, self.used, found = fold(
+                self.slots, self.records, self.used, self.pooled, drawn, rows, row, values
             )
-            if row < len(user):
+            yield values[:found]
+            if row < len(rows.user):
                 self._grow()
-        return bins
 
-    def merge(self, later: PairMap) -> Ints:
-        """Fold in the adjacent, later slice, which is not modified.
-
-        Returns int64[later.used], bin of the gap between both slices, NO_GAP for none.
-        """
+    def merge(self, later: PairMap, drawn: Drawn) -> Iterator[Words]:
+        """Fold in the adjacent, later slice, which is not modified: as `update`, gaps between both slices."""
         self.pooled += later.pooled
-        bins, row = np.empty(later.used, np.int64), 0
+        row = 0
+        values = np.empty(later.used, np.uint64)
         while row < later.used:
-            row, self.used = stitch(self.slots, self.records, self.used, self.pooled, later.held, bins, row)
+            row, self.used, found = stitch(
+                self.slots, self.records, self.used, self.pooled, drawn, later.held, row, values
+            )
+            yield values[:found]
             if row < later.used:
                 self._grow()
-        return bins
 
     def _grow(self) -> None:
         """Twice the room."""
         slots = 2 * len(self.slots)
         records = _new_records(slots * 2 // 3)
         records[: self.used] = self.held
-        self.records, self.slots = records, np.zeros(slots, np.int32)
+        self.records, self.slots = records, np.zeros(slots, np.uint32)
         _refill(self.slots, self.records, self.used)

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from servescope.kernels.jit import kernel
 from servescope.kernels.runs import Runs, between
 from servescope.tables import category, histogram_table, table
-from servescope.views.pair_map import GAPS, KEY, KEY_BITS, REQUESTS, PairMap
+from servescope.views.pair_map import GAPS, KEY, KEY_BITS, REQUESTS, Drawn, PairMap, Rows
 from servescope.views.sketch import TIMES, Context, View, held, int32, int64
 
 if TYPE_CHECKING:
@@ -32,35 +31,20 @@ HIST_DOC = (
 )
 
 
-@kernel
-def _drawn(lines: Ints, user: npt.NDArray[np.int32], model: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Key of each row's pair where its model is highlighted, -1 elsewhere: int32[n].
-
-    lines  int64[models + 1]: highlight of a model or -1, then the number of highlights
-    """
-    keys = np.empty(len(user), np.int32)
-    for i in range(len(user)):
-        line = lines[max(model[i], 0)]
-        drawn = (user[i] >= 0) & (model[i] >= 0) & (line >= 0)
-        keys[i] = user[i] * lines[-1] + line if drawn else -1
-    return keys
-
-
 @dataclass
 class Pairs:
-    """pairs: what is known of every pair; lines: see `_drawn`; gaps: of highlighted models, by its key."""
+    """pairs: what is known of every pair; drawn: highlighted models; gaps: of these, by `Drawn`'s key."""
 
     context: Context
-    lines: Ints = field(init=False)
+    drawn: Drawn = field(init=False)
     pairs: PairMap = field(default_factory=PairMap)
     gaps: Runs = field(default_factory=Runs)
 
     def __post_init__(self) -> None:
-        models = len(self.context.texts["model"])
-        self.lines = np.full(models + 1, -1, np.int64)
+        lines = np.full(len(self.context.texts["model"]), -1, np.int32)
         for at, code in enumerate(self.context.highlights):
-            self.lines[code] = at
-        self.lines[models] = len(self.context.highlights)
+            lines[code] = at
+        self.drawn = Drawn(lines, len(self.context.highlights))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -69,15 +53,14 @@ class Pairs:
 
     def update(self, batch: Batch) -> None:
         """Fold in the next rows."""
-        user, model = int32(batch, "user"), int32(batch, "model")
-        bins = self.pairs.update(user, model, int64(batch, "arrival_us"))
-        self.gaps.add(_drawn(self.lines, user, model), bins)
+        rows = Rows(int32(batch, "user"), int32(batch, "model"), int64(batch, "arrival_us"))
+        for values in self.pairs.update(rows, self.drawn):
+            self.gaps.put(values)
 
     def merge(self, later: Pairs) -> None:
         """Fold in the adjacent, later slice, which is used up."""
-        user, model = np.divmod(later.pairs.held[:, KEY], 1 << KEY_BITS)
-        bins = self.pairs.merge(later.pairs)
-        self.gaps.add(_drawn(self.lines, user.astype(np.int32), model.astype(np.int32)), bins)
+        for values in self.pairs.merge(later.pairs, self.drawn):
+            self.gaps.put(values)
         self.gaps.merge(later.gaps)
 
     def tables(self) -> list[Table]:
@@ -107,10 +90,10 @@ class Pairs:
 
     def _medians(self, keys: Ints) -> tuple[pa.DataType, Any]:
         user, model = np.divmod(keys, 1 << KEY_BITS)
-        line = self.lines[model]
+        line = self.drawn.lines[model]
         drawn = line >= 0
         held, totals, bins = self.gaps.ranked((0.5,))
-        own = np.searchsorted(held, user[drawn] * self.lines[-1] + line[drawn])  # all are there
+        own = np.searchsorted(held, user[drawn] * self.drawn.many + line[drawn])  # all are there
         found = np.full(len(keys), np.nan)
         found[drawn] = between(totals, bins, (0.5,))[own, 0]
         return pa.float64(), pa.array(found, mask=~drawn)
