@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -132,6 +133,25 @@ def test_type_share(trace: Trace) -> None:
             part, whole = (slow.total(r, f"{name}_tokens") for r in (own, rows))
             assert row[f"{name}_tokens"] == part
             assert row[f"{name}_share"] == (pytest.approx(part / whole) if whole else None)
+
+
+@given(
+    st.lists(st.one_of(st.integers(0, 9), st.integers(0, 2**33)), min_size=1, max_size=20), st.integers(1, 9)
+)
+def test_gaps_of_any_length_in_any_batches(gaps: list[int], rows: int) -> None:
+    arrivals = np.cumsum(gaps).tolist()
+    plain = {"arrival_us": arrivals, "input_tokens": [n % 7 or None for n in arrivals]}
+    whole = build(plain, cuts=tuple(range(rows, len(arrivals), rows)))
+    typed = build({**plain, "request_type": ["a"] * len(arrivals)})
+    (found,) = made(whole, "arrival_stats")["arrival_stats"]
+    for name, value in slow.arrivals(rows_of(whole), arrivals[-1]).items():
+        error = 0.024 if "p50" in name else 1e-12
+        assert found[name] == (None if value is None else pytest.approx(value, rel=error)), name
+    _, other = made(typed, "arrival_stats")["arrival_stats"]
+    assert {**found, "request_type": "a"} == other
+    for name in ("rate", "length_stats"):
+        mine, others = (made(trace, name, windows_s=(3600,))[name] for trace in (whole, typed))
+        assert mine == [row for row in others if row["request_type"] == "*"]
 
 
 def test_a_source_without_types_has_one_scope_and_null_where_nothing_is_known() -> None:

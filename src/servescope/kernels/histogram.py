@@ -96,6 +96,13 @@ def log_bins(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
 
 
 @kernel
+def count_bins(counts: Ints, bins: npt.NDArray[np.int16]) -> None:
+    """Count every bin, int16[rows], at least 0, in counts, int64[n], modified."""
+    for i in range(len(bins)):
+        counts[np.uint32(bins[i])] += 1
+
+
+@kernel
 def add_bins(
     counts: Ints,
     first: npt.NDArray[np.int32],

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from servescope.errors import UsageError
 from servescope.kernels import moments
-from servescope.kernels.histogram import LOG_BINS, log_bin, quantile
+from servescope.kernels.histogram import LOG_BINS, count_bins, log_bin, quantile
 from servescope.kernels.jit import kernel
 from servescope.schema import NULL_INT32
 from servescope.views.timeline import Timeline
@@ -21,64 +21,81 @@ if TYPE_CHECKING:
     from servescope.views.sketch import Context
 
 Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Types = npt.NDArray[np.int32]
+Tokens = npt.NDArray[np.int32]
 PEAK_US = 10_000_000  # windows of the peak and of the span that rates are divided by
 MEAN_US = 300_000_000
-NO_TYPES = 2  # scopes where there is no type: all, and one that stays empty
 MOST_CELLS = 1 << 24  # windows x types held for one length of window: 400 MB
 
 
 @kernel
-def _gaps(
-    arrival: npt.NDArray[np.int64],
-    types: npt.NDArray[np.int32],
-    first: npt.NDArray[np.int64],
-    last: npt.NDArray[np.int64],
-    squares: npt.NDArray[np.uint64],
-    bins: npt.NDArray[np.int64],
-) -> None:
-    """Fold the gaps of the whole trace (scope 0) and of each type (1 + code); no type is no series.
+def _gaps(arrival: Ints, last: int, squares: Words, bins: npt.NDArray[np.int16]) -> None:
+    """Write the log bins of the gaps before arrivals, the first one after `last`, and add their squares.
+
+    squares  uint64[2], modified
+    bins     int16[rows], modified
+    """
+    bins[0] = log_bin((arrival[0] - last) / 1e6)
+    for i in range(1, len(arrival)):
+        bins[i] = log_bin((arrival[i] - arrival[i - 1]) / 1e6)
+    moments.add_square(squares, arrival[0] - last)
+    high, low, bits = np.uint64(0), np.uint64(0), np.int64(0)
+    for i in range(1, len(arrival)):
+        gap = arrival[i] - arrival[i - 1]
+        bits |= gap
+        square = np.uint64(np.uint32(gap)) * np.uint64(np.uint32(gap))
+        high += square >> np.uint64(32)
+        low += square & np.uint64(0xFFFFFFFF)
+    if bits >> 32 == 0:  # all gaps have 32 bits, their squares 64
+        moments.add_words(squares, high >> np.uint64(32), high << np.uint64(32))
+        moments.add_words(squares, np.uint64(0), low)
+        return
+    for i in range(1, len(arrival)):
+        moments.add_square(squares, arrival[i] - arrival[i - 1])
+
+
+@kernel
+def _gaps_by_type(arrival: Ints, types: Types, first: Ints, last: Ints, squares: Words, bins: Ints) -> None:
+    """Fold in the gaps of each type, at 1 + code; no type is no series.
 
     first, last  int64[scopes], arrivals, -1 for none, modified
     squares      uint64[scopes, 2], modified
     bins         int64[scopes, LOG_BINS], modified
     """
-    for scope in range(1 if len(bins) <= NO_TYPES else 2):
-        for i in range(len(arrival)):
-            at = np.int64(types[i]) + 1 if scope else 0
-            if scope and at == 0:
-                continue
-            if last[at] < 0:
-                first[at] = arrival[i]
-            else:
-                gap = arrival[i] - last[at]
-                moments.add_square(squares[at], gap)
-                bins[at, log_bin(gap / 1e6)] += 1
-            last[at] = arrival[i]
+    for i in range(len(arrival)):
+        at = np.int64(types[i]) + 1
+        if at == 0:
+            continue
+        if last[at] < 0:
+            first[at] = arrival[i]
+        else:
+            gap = arrival[i] - last[at]
+            moments.add_square(squares[at], gap)
+            bins[at, log_bin(gap / 1e6)] += 1
+        last[at] = arrival[i]
 
 
 @kernel
 def _windows(
-    cells: npt.NDArray[np.int64],
-    first: int,
-    window_us: int,
-    arrival: npt.NDArray[np.int64],
-    types: npt.NDArray[np.int32],
-    it: npt.NDArray[np.int32],
-    ot: npt.NDArray[np.int32],
+    cells: Ints, first: int, window_us: int, arrival: Ints, types: Types, it: Tokens, ot: Tokens
 ) -> None:
-    """Count rows in cells, int64[windows, types + 1, 3], from window `first` on (modified)."""
-    row = 0
+    """Count rows in cells, int64[windows, types + 1, 3], from window `first` on (modified).
+
+    types  empty where there are none
+    """
+    row, typed = 0, len(types) > 0
     while row < len(arrival):  # runs of one window and type: arrivals are in order, sums stay in registers
-        window, kind = arrival[row] // window_us, types[row]
-        end = (window + 1) * window_us
-        requests, inputs, outputs = 0, 0, 0
-        while row < len(arrival) and arrival[row] < end and types[row] == kind:
-            requests += 1
-            inputs += it[row] if it[row] != NULL_INT32 else 0
-            outputs += ot[row] if ot[row] != NULL_INT32 else 0
+        window, kind = arrival[row] // window_us, types[row] if typed else -1
+        begun, end = row, (window + 1) * window_us
+        while row < len(arrival) and arrival[row] < end and ((not typed) or types[row] == kind):
             row += 1
+        inputs, outputs = np.int64(0), np.int64(0)
+        for i in range(np.uint64(begun), np.uint64(row)):
+            inputs += np.int64(it[i]) if it[i] != NULL_INT32 else np.int64(0)
+            outputs += np.int64(ot[i]) if ot[i] != NULL_INT32 else np.int64(0)
         cell = cells[window - first, kind]
-        cell[0] += requests
+        cell[0] += row - begun
         cell[1] += inputs
         cell[2] += outputs
 
@@ -177,15 +194,29 @@ class Arrivals:
     def update(
         self,
         arrival: Ints,
-        types: npt.NDArray[np.int32],
-        it: npt.NDArray[np.int32],
-        ot: npt.NDArray[np.int32],
+        types: Types,
+        it: Tokens,
+        ot: Tokens,
     ) -> None:
-        """Fold in the next rows: arrival, type code, input and output tokens."""
-        _gaps(arrival, types, self.first, self.last, self.squares, self.bins)
+        """Fold in the next rows: arrival, type code (empty: no types), input and output tokens."""
+        self._add_gaps(arrival)
+        if len(types):
+            _gaps_by_type(arrival, types, self.first, self.last, self.squares, self.bins)
         for us, line in self.windows.items():
             line.reach(int(arrival[0]) // us, int(arrival[-1]) // us)
             _windows(line.held, line.first, us, arrival, types, it, ot)
+
+    def _add_gaps(self, arrival: Ints) -> None:
+        """Fold in the gaps of the whole trace."""
+        after = arrival
+        if self.last[0] < 0:
+            self.first[0] = self.last[0] = arrival[0]
+            after = arrival[1:]
+        if len(after):
+            bins = np.empty(len(after), np.int16)
+            _gaps(after, int(self.last[0]), self.squares[0], bins)
+            count_bins(self.bins[0], bins)
+            self.last[0] = after[-1]
 
     def merge(self, later: Arrivals) -> None:
         """Fold in the adjacent, later slice; the gaps across the border are added."""

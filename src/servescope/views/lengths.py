@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from servescope.kernels.histogram import LOG_BINS, quantile
+from servescope.kernels.histogram import LOG_BINS, add_bins, quantile
 from servescope.kernels.jit import kernel
 from servescope.schema import NULL_INT32
 
@@ -19,57 +19,53 @@ Ints = npt.NDArray[np.int64]
 METRICS = {"input": "input_tokens", "output": "output_tokens", "cached": "cached_tokens"}
 OUTPUT = 1
 N, UNKNOWN, FAILED, SUM, LEAST, MOST = range(6)
-NO_LEAST = 2**62
+HIGHEST, LOWEST = np.int32(2**31 - 1), np.int32(-(2**31))
+NONE = np.zeros(0, np.int32)
 
 
 @kernel
 def _fold(
-    bins: npt.NDArray[np.int64],
-    stats: npt.NDArray[np.int64],
+    stats: Ints,
     metric: int,
     types: npt.NDArray[np.int32],
     values: npt.NDArray[np.int32],
-    value_bins: npt.NDArray[np.int16],
     status: npt.NDArray[np.int32],
     failed: int,
+    known: npt.NDArray[np.bool_],
 ) -> None:
-    """Fold one column in.
+    """Fold the statistics of one column in, and say which rows count.
 
-    bins        int64[types + 1, 3, LOG_BINS], modified
-    stats       int64[types + 1, 3, 6]: n, unknown, failed, sum, least, most, modified
-    value_bins  log bin of each value
-    failed      status code of the rows to leave out; below -1 for none
+    stats   int64[types + 1, 3, 6]: n, unknown, failed, sum, least, most, modified
+    types   empty where there are none
+    status  empty where no row is to be left out; failed: code of those that are
+    known   bool[rows], modified
     """
-    row = 0
+    row, typed, checked = 0, len(types) > 0, len(status) > 0
     while row < len(values):  # runs of one type, whose statistics stay in registers
-        own = stats[types[row], metric]
-        n, unknown, out, total, least, most = (
-            own[N],
-            own[UNKNOWN],
-            own[FAILED],
-            own[SUM],
-            own[LEAST],
-            own[MOST],
-        )
-        if n == 0:
-            least, most = NO_LEAST, -NO_LEAST
-        first = types[row]
-        while row < len(values) and types[row] == first:
-            value = np.int64(values[row])
-            leave = status[row] == failed
-            missing = (not leave) & (value == NULL_INT32)
-            out += leave
-            unknown += missing
-            known = not (leave | missing)
-            n += known
-            total += value if known else 0
-            least = min(least, value if known else NO_LEAST)
-            most = max(most, value if known else -NO_LEAST)
-            bins[first, metric, value_bins[row]] += known
-            row += 1
-        own[N], own[UNKNOWN], own[FAILED], own[SUM] = n, unknown, out, total
+        first, end = types[row] if typed else -1, len(values)
+        if typed:
+            end = row + 1
+            while end < len(values) and types[end] == first:
+                end += 1
+        n, out, total, least, most = np.int32(0), np.int32(0), np.int64(0), HIGHEST, LOWEST
+        for i in range(np.uint64(row), np.uint64(end)):
+            # selected, not added as truth values, which would keep the loop from being vectorised
+            left = checked and status[i] == failed
+            known[i] = (not left) & (values[i] != NULL_INT32)
+            out += np.int32(1) if left else np.int32(0)
+            n += np.int32(1) if known[i] else np.int32(0)
+            total += np.int64(values[i]) if known[i] else np.int64(0)
+            least = min(least, values[i] if known[i] else HIGHEST)
+            most = max(most, values[i] if known[i] else LOWEST)
+        own = stats[first, metric]
         if n > 0:
-            own[LEAST], own[MOST] = least, most
+            own[LEAST] = min(own[LEAST], least) if own[N] > 0 else least
+            own[MOST] = max(own[MOST], most) if own[N] > 0 else most
+        own[N] += n
+        own[UNKNOWN] += end - row - n - out
+        own[FAILED] += out
+        own[SUM] += total
+        row = end
 
 
 @dataclass(frozen=True)
@@ -117,12 +113,18 @@ class Lengths:
         values: list[npt.NDArray[np.int32]],
         bins: list[npt.NDArray[np.int16]],
     ) -> None:
-        """Fold in the next rows: type and status codes; input, output and cached tokens, and log bins."""
+        """Fold in the next rows: type (empty: none) and status codes; tokens by metric, and log bins."""
         texts = list(self.context.texts.get("status", ()))
-        failed = texts.index("failed") if "failed" in texts else -2
+        failed = texts.index("failed") if "failed" in texts else -1
+        slots, rows = len(self.stats), len(values[0])
+        first = (types % slots if len(types) else np.zeros(rows, np.int32)) * np.int32(
+            len(METRICS) * LOG_BINS
+        )
+        known = np.empty(rows, np.bool_)
         for at in self.metrics.values():
-            excluded = failed if at == OUTPUT else -2
-            _fold(self.bins, self.stats, at, types, values[at], bins[at], status, excluded)
+            checked = status if at == OUTPUT and failed >= 0 else NONE
+            _fold(self.stats, at, types, values[at], checked, failed, known)
+            add_bins(self.bins.reshape(-1)[at * LOG_BINS :], first, bins[at], known)
 
     def merge(self, later: Lengths) -> None:
         """Fold in the adjacent, later slice."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from servescope.views import arrivals, traffic_tables
 from servescope.views.arrivals import Arrivals
 from servescope.views.derived import token_bins
-from servescope.views.lengths import Lengths
+from servescope.views.lengths import NONE, Lengths
 from servescope.views.sketch import TIMES, Context, View, held, int32, int64
 from servescope.views.turns import Turns
 
@@ -57,12 +57,14 @@ class Traffic:
 
     def update(self, batch: Batch) -> None:
         """Fold in the next rows."""
-        types = int32(batch, "request_type")
-        it, ot, ct = (int32(batch, name) for name in COLUMNS[2:5])
-        self.arrivals.update(int64(batch, "arrival_us"), types, it, ot)
-        bins = [token_bins(batch, name) for name in COLUMNS[2:5]]
-        self.lengths.update(types, int32(batch, "status"), [it, ot, ct], bins)
-        self.turns.update(types, int64(batch, "parent_id"), int32(batch, "turn"))
+        has = self.context.has
+        types, status = (int32(batch, name) if has(name) else NONE for name in ("request_type", "status"))
+        tokens = [int32(batch, name) for name in COLUMNS[2:5]]
+        self.arrivals.update(int64(batch, "arrival_us"), types, *tokens[:2])
+        self.lengths.update(types, status, tokens, [token_bins(batch, name) for name in COLUMNS[2:5]])
+        if has("turn") or has("parent_id"):
+            types = int32(batch, "request_type")
+            self.turns.update(types, int64(batch, "parent_id"), int32(batch, "turn"))
 
     def merge(self, later: Traffic) -> None:
         """Fold in the adjacent, later slice."""
