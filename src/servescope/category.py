@@ -98,14 +98,40 @@ def text_buffers(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np
     return np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8), offsets
 
 
-def category_codes(
-    column: pa.ChunkedArray, category: Category, *, count: bool = False
-) -> npt.NDArray[np.int32]:
-    """Codes of a category column, int32[rows]; a text that is not in the category reads as null.
+@dataclass(frozen=True)
+class Coded:
+    """A category column whose texts have codes.
+
+    chunks    the column's
+    mappings  for each the codes of its texts, int32[k + 1], the last for null
+    """
+
+    chunks: list[pa.DictionaryArray]
+    mappings: list[npt.NDArray[np.int32]]
+
+    def codes(self) -> npt.NDArray[np.int32]:
+        """By row, int32[rows]."""
+        return self._by_row(self.mappings)
+
+    def values(self, by_code: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """By row, int32[rows], what follows from the codes: int32[texts + 1], the last for null.
+
+        They are looked up by text first: there are few in a chunk, but many in all.
+        """
+        return self._by_row([by_code[mapping] for mapping in self.mappings])
+
+    def _by_row(self, mappings: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:
+        pairs = zip(self.chunks, mappings, strict=True)
+        pieces = [mapped(*_indices(chunk), mapping) for chunk, mapping in pairs]
+        return pieces[0] if len(pieces) == 1 else np.concatenate([np.zeros(0, np.int32), *pieces])
+
+
+def coded(column: pa.ChunkedArray, category: Category, *, count: bool = False) -> Coded:
+    """Codes of the texts of a category column; a text that is not in the category reads as null.
 
     count  enter unknown texts and count the rows: changes the category
     """
-    pieces = [np.zeros(0, np.int32)]
+    mappings = []
     for chunk in column.chunks:
         if count:
             codes = category.add(*count_texts(chunk))
@@ -114,5 +140,5 @@ def category_codes(
         mapping = np.append(codes, np.int32(schema.NULL_CODE))  # one more entry: a null index maps to it
         if chunk.dictionary.null_count:
             mapping[:-1][chunk.dictionary.is_null().to_numpy(zero_copy_only=False)] = schema.NULL_CODE
-        pieces.append(mapped(*_indices(chunk), mapping))
-    return pieces[1] if len(pieces) == 2 else np.concatenate(pieces)
+        mappings.append(mapping)
+    return Coded(column.chunks, mappings)

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from servescope import schema
-from servescope.category import category_codes
-from servescope.trace import to_batch
+from servescope.category import coded
+from servescope.kernels.nulls import looked_up
+from servescope.trace import batch_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -45,19 +46,20 @@ class Numbering:
 
     def __init__(self, trace: Trace, columns: Sequence[str]) -> None:
         self.trace, self.columns = trace, list(columns)
-        coded = {name: trace.so_far(name) for name in columns if name in schema.CATEGORIES}
-        self.known = {name: category for name, category in coded.items() if self._whole(category)}
-        self.late = [name for name in coded if name not in self.known]
+        texts = {name: trace.so_far(name) for name in columns if name in schema.CATEGORIES}
+        self.known = {name: category for name, category in texts.items() if self._whole(category)}
+        self.late = [name for name in texts if name not in self.known]
 
     def _whole(self, category: Category) -> bool:
         return category.parts == len(self.trace.parts)
 
     def read(self, index: int) -> Rough:
         """A part by its number; from any thread."""
-        coded = self.trace.by_code(index, self.columns)
-        table = self.trace.parts[index].arrow([name for name in self.columns if name not in coded])
-        batch = to_batch(table, self.trace.starts[index], self.known)
-        return Rough(index, batch, {name: table.column(name) for name in self.late})
+        derived = self.trace.by_code(index, self.columns)
+        found = self.trace.read(index, [name for name in self.columns if name not in derived])
+        rows, start = self.trace.parts[index].rows, self.trace.starts[index]
+        batch = batch_of(found, rows, start, self.known)
+        return Rough(index, batch, {name: found[name] for name in self.late})
 
     def number(self, rough: Rough) -> Batch:
         """The batch of a part with all its columns. Completes `rough.batch`.
@@ -65,16 +67,22 @@ class Numbering:
         Raises ValueError where a part before it has not been numbered yet.
         """
         batch = rough.batch
+        numbered = {}
         for name, column in rough.late.items():
             category = self.trace.so_far(name)
             if rough.index > category.parts:
                 raise ValueError(f"part {category.parts} of {name} must be numbered before {rough.index}")
             new = rough.index == category.parts
-            batch.columns[name] = category_codes(column, category, count=new)
+            numbered[name] = coded(column, category, count=new)
+            batch.columns[name] = numbered[name].codes()
             category.parts += new
         rough.late.clear()
         for name, (source, values) in self.trace.by_code(rough.index, self.columns).items():
-            batch.columns[name] = values(self.trace.so_far(source))[batch[source]]
+            by_code = values(self.trace.so_far(source))
+            if source in numbered:
+                batch.columns[name] = numbered[source].values(by_code)
+            else:
+                batch.columns[name] = looked_up(by_code, batch[source])
         return batch
 
 

@@ -10,7 +10,7 @@ import builtins
 import itertools
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from servescope import schema
-from servescope.category import Category, category_codes, count_texts
-from servescope.kernels.nulls import filled
+from servescope.category import Category, coded, count_texts
+from servescope.kernels.nulls import filled, looked_up
 from servescope.ledger import Ledger, Rejects
 from servescope.units import NS_PER_US
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     Each = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 
+Column: TypeAlias = "pa.ChunkedArray | npt.NDArray[Any]"  # of a part, as it comes: see `FlatPart`
 NO_BLOCKS = np.zeros(0, np.uint64)
 
 
@@ -149,6 +150,15 @@ class CodedPart(Protocol):
         ...
 
 
+@runtime_checkable
+class FlatPart(Protocol):
+    """A part that has flat columns as the arrays of a batch at once, faster than by way of Arrow."""
+
+    def flat(self, columns: Sequence[str]) -> dict[str, Column]:
+        """The columns of `arrow`, those arrays as `Batch` has them that need no Arrow array in between."""
+        ...
+
+
 @dataclass(frozen=True)
 class Trace:
     """A time-ordered request trace. Never modified; `batches` may be called many times.
@@ -240,12 +250,20 @@ class Trace:
     def batch(self, index: int, columns: Sequence[str]) -> Batch:
         """The named columns of one part as arrays; from any thread, once their categories are surveyed."""
         categories = {name: self.category(name) for name in columns if name in schema.CATEGORIES}
-        coded = self.by_code(index, columns)
-        table = self.parts[index].arrow([name for name in columns if name not in coded])
-        batch = to_batch(table, self.starts[index], categories)
-        for name, (category, values) in coded.items():
-            batch.columns[name] = values(categories[category])[batch[category]]
+        derived = self.by_code(index, columns)
+        found = self.read(index, [name for name in columns if name not in derived])
+        batch = batch_of(found, self.parts[index].rows, self.starts[index], categories)
+        for name, (category, values) in derived.items():
+            batch.columns[name] = looked_up(values(categories[category]), batch[category])
         return batch
+
+    def read(self, index: int, columns: Sequence[str]) -> dict[str, Column]:
+        """The named columns of one part as they come, for `batch_of`; from any thread."""
+        part = self.parts[index]
+        if isinstance(part, FlatPart):
+            return part.flat(columns)
+        table = part.arrow(columns)
+        return dict(zip(table.column_names, table.columns, strict=True))
 
     def by_code(
         self, index: int, columns: Sequence[str]
@@ -276,23 +294,31 @@ def _plain(column: pa.ChunkedArray, spec: schema.Column) -> npt.NDArray[np.gener
 
 
 def to_batch(table: pa.Table, start: int, categories: dict[str, Category]) -> Batch:
-    """Arrays of a table of canonical columns.
+    """Arrays of a table of canonical columns. See `batch_of`."""
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    return batch_of(columns, table.num_rows, start, categories)
 
-    table       canonical Arrow types; text columns are left out of the batch
-    start       `request_id` of its first row
+
+def batch_of(columns: Mapping[str, Column], rows: int, start: int, categories: dict[str, Category]) -> Batch:
+    """A batch of canonical columns.
+
+    columns     with canonical Arrow types, or arrays; text columns are left out of the batch
+    rows        how many
+    start       `request_id` of the first
     categories  by column, a text that is not in it reads as null; other category columns are left out
     """
     arrays: dict[str, npt.NDArray[np.generic]] = {}
     blocks: dict[str, npt.NDArray[np.generic]] = {}
-    for name in table.column_names:
-        column = table.column(name)
-        if name == "block_ids":
+    for name, column in columns.items():
+        if isinstance(column, np.ndarray):
+            arrays[name] = column
+        elif name == "block_ids":
             blocks = _blocks(column)
         elif name in categories:
-            arrays[name] = category_codes(column, categories[name])
+            arrays[name] = coded(column, categories[name]).codes()
         elif name not in schema.CATEGORIES and schema.BY_NAME[name].dtype is not None:
             arrays[name] = _plain(column, schema.BY_NAME[name])
-    return Batch(start, table.num_rows, arrays, **blocks)  # type: ignore[arg-type]
+    return Batch(start, rows, arrays, **blocks)  # type: ignore[arg-type]
 
 
 def _blocks(column: pa.ChunkedArray) -> dict[str, npt.NDArray[np.generic]]:

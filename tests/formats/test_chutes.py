@@ -14,11 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 from benchmarks.make_trace import Shape, make
 
+from servescope import schema
 from servescope.errors import BadRowError, DataError, UsageError
 from servescope.formats.format import ReadOptions
 from servescope.formats.read import read_trace
 from servescope.formats.read_sorted import read_sorted
 from servescope.formats.time_order import DisorderError
+from servescope.trace import to_batch
 
 if TYPE_CHECKING:
     from servescope.trace import Trace
@@ -301,6 +303,53 @@ def test_cut_and_empty_files(tmp_path: Path) -> None:
         read_trace([str(cut)], ReadOptions(format="chutes"))
     with pytest.raises(DataError, match=r"no rows\. Is the file empty"):
         read_trace([write(tmp_path / "empty.parquet", rows_of([]))])
+
+
+VARIANTS: dict[str, dict[str, object]] = {
+    "plain": {},
+    "nulls": {
+        "it": pa.array([5, None, -3, 7, None, 1], pa.int64()),
+        "completed_at": pa.array([9, None, None, 12, 13, 14], US),
+        "ttft": pa.array([None, 0.5, 1.5, None, 2.5, 3.0]),
+        "user_id": pa.array(["a", None, "b", "a", "c", None]),
+    },
+    "all null": {
+        "it": pa.nulls(6),
+        "ttft": pa.nulls(6),
+        "completed_at": pa.nulls(6),
+        "ot": pa.array([None] * 6, pa.int64()),
+    },
+    "other types": {
+        "it": pa.array([3.0, float("nan"), None, 4.0, 5.0, 6.0]),
+        "ot": pa.array([1, 2, None, 4, 5, 6], pa.int16()),
+        "ttft": pa.array([1, None, 3, 4, 5, 6], pa.float32()),
+        "started_at": pa.array([100, 1_600, 2_499, 2_500, 3_000, 9_000], pa.timestamp("ns")),
+        "completed_at": pa.array([599, None, 2_500, 2_500, 9_000, 9_499], pa.timestamp("ns")),
+        "rehash_round": pa.array([3] * 6, pa.int8()),
+        "user_id": pa.array([11, 12, None, 11, 13, 14]),
+    },
+    "milliseconds, disorder": {
+        "started_at": pa.array([2, 1, 3, 6, 5, 4], pa.timestamp("ms")),
+        "completed_at": pa.array([4, None, 5, 9, 8, 7], pa.timestamp("ms")),
+    },
+    "dropped rows": {"it": pa.array([1, 2**40, None, 4, 5, 6]), "ct": pa.array([None, None, 1, 2, 3, None])},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_batches_are_those_of_the_arrow_tables(tmp_path: Path, variant: str) -> None:
+    path = write(tmp_path / "a.parquet", rows_of([1, 2, 3, 4, 5, 6], **VARIANTS[variant]), group_rows=3)
+    options = ReadOptions(reorder_window_s=1, on_bad_row="skip")
+    names = [name for name in schema.NAMES if name != "source_id"]
+    trace = read_trace([path], options)
+    categories = {name: trace.category(name) for name in schema.CATEGORIES}
+    for index, part in enumerate(trace.parts):
+        batch = trace.batch(index, names)
+        expected = to_batch(part.arrow(names), trace.starts[index], categories)
+        assert batch.columns.keys() == expected.columns.keys() and batch.rows == part.rows
+        for name, values in expected.columns.items():
+            assert batch[name].dtype == values.dtype and batch[name].flags.writeable, name
+            np.testing.assert_array_equal(batch[name], values, name)
 
 
 def test_threads_may_read_parts_side_by_side(made: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servescope.category import text_buffers
-from servescope.kernels.texts import MISSING, Texts
+from servescope.kernels.texts import MISSING, Texts, ended
 
 TEXTS = st.lists(st.text(alphabet="ab@é\0", max_size=20), max_size=40)
 
@@ -39,3 +39,11 @@ def test_many_texts_of_equal_starts() -> None:
     assert held.add(*text_buffers(pa.array(texts, pa.string()))).tolist() == list(range(20_000))
     assert held.find(*text_buffers(pa.array(texts[::-1], pa.string()))).tolist() == list(range(20_000))[::-1]
     assert len(held) == 20_000
+
+
+@given(TEXTS, st.text(alphabet="@é0", max_size=12), st.integers(0, 3))
+def test_texts_get_an_ending(texts: list[str], ending: str, cut: int) -> None:
+    array = pa.array(["lead"] * cut + texts, pa.string()).slice(cut)
+    data, offsets = ended(*text_buffers(array), ending.encode())
+    found = pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(data))
+    assert found.to_pylist() == [text + ending for text in texts]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from servescope.formats.format import Context, Sample
     from servescope.formats.parquet import ParquetFile
     from servescope.formats.source import Source
-    from servescope.trace import SourceFact
+    from servescope.trace import Column, SourceFact
 
 KEYS = {"chute_id", "started_at", "it", "ot"}
 ALWAYS = ("request_id", "arrival_us", "source_row")
@@ -63,13 +63,29 @@ class ChutesPart:
     def arrow(self, columns: Sequence[str]) -> pa.Table:
         """See `trace.Part.arrow`."""
         wanted = [name for name in schema.NAMES if name in set(columns)]
-        table, rows = self._read(wanted)
-        made: dict[str, Any] = {"request_id": pa.array(np.arange(self.start, self.start + self.rows))}
+        table, order = self._read(wanted)
+        made: dict[str, Any] = {}
         try:
-            arrays = [self._column(name, table, rows, made) for name in wanted]
+            arrays = [self._column(name, table, order, made) for name in wanted]
         except pa.ArrowInvalid as error:  # a value beyond the bounds that the footer states
             raise broken(self.layout.source_of(self.run.first), error) from error
         return pa.table(arrays, schema=schema.arrow_schema(wanted))
+
+    def flat(self, columns: Sequence[str]) -> dict[str, Column]:
+        """See `trace.FlatPart.flat`."""
+        wanted = [name for name in schema.NAMES if name in set(columns)]
+        table, order = self._read(wanted)
+        made: dict[str, Any] = {}
+        found: dict[str, Column] = {}
+        try:
+            for name in wanted:
+                array = self._array(name, table)
+                if array is None:
+                    array = pa.chunked_array([self._column(name, table, order, made)])
+                found[name] = array
+        except pa.ArrowInvalid as error:
+            raise broken(self.layout.source_of(self.run.first), error) from error
+        return found
 
     @property
     def by_code(self) -> dict[str, tuple[str, Callable[[Category], npt.NDArray[np.int32]]]]:
@@ -83,30 +99,45 @@ class ChutesPart:
         facts = (self.run.rows, self.run.ordered, self.run.low, self.run.high, self.layout.first)
         return hashlib.sha256(repr((texts, facts, self.sides.fingerprint)).encode()).hexdigest()
 
-    def _read(self, wanted: list[str]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
-        """The rows with the source's columns, and their row numbers in the file."""
+    def _read(self, wanted: list[str]) -> tuple[pa.Table, npt.NDArray[np.int64] | None]:
+        """The rows with the source's columns, and where they stood in their groups, None: in this order."""
         names = columns_of.sources_of(wanted, self.layout.names)
         if "arrival_us" in wanted or not self.run.ordered:
             names.append("started_at")
         if "source_row" in wanted and "source_row" in self.layout.names:
             names.append("source_row")
-        pieces = [self.layout.read(group, names) for group in range(self.run.first, self.run.last + 1)]
-        table = pieces[0][0] if len(pieces) == 1 else pa.concat_tables([piece for piece, _ in pieces])
-        rows = pieces[0][1] if len(pieces) == 1 else np.concatenate([lines for _, lines in pieces])
-        if not self.run.ordered:
-            order = picked(columns_of.times(table.column("started_at")), self.run)
-            table, rows = table.take(pa.array(order)), rows[order]
-        if "source_row" in names:
-            rows = table.column("source_row").to_numpy()
-        return table, rows
+        pieces = [self.layout.read(group, names) for group in self._groups]
+        table = pieces[0] if len(pieces) == 1 else pa.concat_tables(pieces)
+        if self.run.ordered:
+            return table, None
+        order = picked(columns_of.times(table.column("started_at")), self.run)
+        return table.take(pa.array(order)), order
+
+    @property
+    def _groups(self) -> range:
+        return range(self.run.first, self.run.last + 1)
+
+    def _array(self, name: str, table: pa.Table) -> npt.NDArray[np.generic] | None:
+        """A canonical column without an Arrow array in between, None where there is no such way."""
+        needs = ("started_at",) if name == "arrival_us" else columns_of.NEEDS.get(name, ())
+        if not needs or needs[0] not in table.column_names:
+            return None
+        column = table.column(needs[0])
+        if name in ("arrival_us", "completed_us"):
+            return columns_of.moments(column, self.layout.first, self.layout.unit)
+        if name in columns_of.TOKENS:
+            return columns_of.token_counts(column)
+        return columns_of.seconds(column) if name == "ttft_s" else None
 
     def _column(
-        self, name: str, table: pa.Table, rows: npt.NDArray[np.int64], made: dict[str, Any]
+        self, name: str, table: pa.Table, order: npt.NDArray[np.int64] | None, made: dict[str, Any]
     ) -> pa.Array:
         """One canonical column; `made` holds what several columns share, and is changed."""
         kind = schema.BY_NAME[name].arrow
+        if name == "request_id":
+            return pa.array(np.arange(self.start, self.start + self.rows))
         if name == "source_row":
-            return pa.array(rows, pa.int64())
+            return self._source_rows(table, order)
         if name in made:
             return made[name]
         needs = ("started_at",) if name == "arrival_us" else columns_of.NEEDS.get(name, ())
@@ -126,6 +157,12 @@ class ChutesPart:
             return columns_of.tokens(column)
         plain = column.cast(kind)
         return plain.combine_chunks()
+
+    def _source_rows(self, table: pa.Table, order: npt.NDArray[np.int64] | None) -> pa.Array:
+        if "source_row" in table.column_names:
+            return table.column("source_row").combine_chunks().cast(pa.int64())
+        rows = np.concatenate([self.layout.lines(group) for group in self._groups])
+        return pa.array(rows if order is None else rows[order])
 
     def _user(self, name: str, table: pa.Table, made: dict[str, Any]) -> pa.Array:
         users = made["user"] = made.get("user") or columns_of.user_keys(table)

@@ -16,9 +16,9 @@ from servescope import schema
 from servescope.category import text_buffers
 from servescope.errors import DataError, UsageError
 from servescope.formats.parquet import ParquetFile, category, coded, indexed
-from servescope.kernels.nulls import filled
+from servescope.kernels.nulls import fill, filled, narrowed
 from servescope.kernels.room import grown
-from servescope.kernels.texts import Texts
+from servescope.kernels.texts import Texts, ended
 from servescope.units import NS_PER, ns_per
 
 if TYPE_CHECKING:
@@ -175,34 +175,91 @@ def time_unit(kind: pa.DataType, declared: str | None, name: str) -> str:
 
 def times(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     """Times as int64[n] in the column's own unit, null = the sentinel of `schema`."""
-    whole = _one(column.cast(pa.int64()))
+    whole = _whole_numbers(column)
     values, bits = schema.array_values(whole, np.dtype(np.int64)), schema.known_bits(whole)
     return values if bits is None else filled(values, bits, whole.offset, schema.NULL_INT64)
 
 
+def moments(column: pa.ChunkedArray, first: int, unit: str) -> npt.NDArray[np.int64]:
+    """Whole microseconds from `first` to each moment, both in `unit`; half rounds up: int64[n].
+
+    Null is the sentinel. May write to the column's memory, in which a column that was just read ends.
+    """
+    return _moments(_whole_numbers(column), first, unit)
+
+
+def _whole_numbers(column: pa.ChunkedArray) -> pa.Array:
+    """The column in one piece, of type int64."""
+    whole = _one(column)
+    return whole.view(pa.int64()) if pa.types.is_timestamp(whole.type) else whole.cast(pa.int64())
+
+
 def since(column: pa.ChunkedArray, first: int, unit: str) -> pa.Array:
-    """Whole microseconds from `first` to each moment, both in `unit`; half rounds up, nulls stay: int64."""
-    moments = _one(column.cast(pa.int64()))
+    """As `moments`, an Arrow array."""
+    whole = _whole_numbers(column)
+    return _known_as(whole, _moments(whole, first, unit))
+
+
+def _moments(whole: pa.Array, first: int, unit: str) -> npt.NDArray[np.int64]:
+    if whole.null_count == len(whole):
+        return np.full(len(whole), schema.NULL_INT64)
+    values = _own(whole, np.dtype(np.int64))
+    values -= first
     per = NS_PER[unit]
-    values = schema.array_values(moments, np.dtype(np.int64)) - first
-    if per >= 1_000:
+    if per > 1_000:
         values *= per // 1_000
-    else:
+    elif per < 1_000:
         values += 500
         values //= 1_000
-    return _known_as(moments, values)
+    return _with_nulls(values, whole, schema.NULL_INT64)
+
+
+def seconds(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
+    """Numbers as float64[n], NaN for null. May write to the column's memory, as `moments`."""
+    whole = _one(column if column.type == pa.float64() else column.cast(pa.float64()))
+    if whole.null_count == len(whole):
+        return np.full(len(whole), np.nan)
+    return _with_nulls(_own(whole, np.dtype(np.float64)), whole, np.nan)
+
+
+def token_counts(column: pa.ChunkedArray) -> npt.NDArray[np.int32]:
+    """As `tokens`, null is the sentinel: int32[n]."""
+    whole = _one(column)
+    counts = _narrowed(whole) if whole.type == pa.int64() else None
+    if counts is not None:
+        return counts
+    whole = tokens(column)
+    return _with_nulls(_own(whole, np.dtype(np.int32)), whole, schema.NULL_INT32)
+
+
+def _own(array: pa.Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Values of a flat array that can be written to: Arrow's memory, or a copy."""
+    values = schema.array_values(array, dtype)
+    return values if values.flags.writeable else values.copy()
+
+
+def _with_nulls(values: npt.NDArray[Any], array: pa.Array, null: float) -> npt.NDArray[Any]:
+    """The values, modified: null where the array is."""
+    bits = schema.known_bits(array)
+    if bits is not None:
+        fill(values, bits, array.offset, null)
+    return values
+
+
+def _narrowed(whole: pa.Array) -> npt.NDArray[np.int32] | None:
+    """Values of int64 as int32[n], null is the sentinel; None where one does not fit."""
+    values = schema.array_values(whole, np.dtype(np.int64))
+    return narrowed(values, schema.known_bits(whole), whole.offset, schema.NULL_INT32)
 
 
 def _known_as(array: pa.Array, values: npt.NDArray[Any]) -> pa.Array:
     """Values of another flat array that are null where it is."""
     if not array.null_count:
         return pa.array(values)
-    whole = pa.array(values) if not array.offset else None
-    if whole is None:
+    if array.offset:
         return pa.array(values, mask=array.is_null().to_numpy(zero_copy_only=False))
-    return pa.Array.from_buffers(
-        whole.type, len(whole), [array.buffers()[0], whole.buffers()[1]], array.null_count
-    )
+    buffers = [array.buffers()[0], pa.py_buffer(values)]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers, array.null_count)
 
 
 def bad_tokens(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
@@ -217,11 +274,9 @@ def bad_tokens(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
 def tokens(column: pa.ChunkedArray) -> pa.Array:
     """Token counts as int32, checked before; NaN in a column of doubles is null."""
     whole = _one(column)
-    if whole.type == pa.int64():
-        wide = schema.array_values(whole, np.dtype(np.int64))
-        narrow = wide.astype(np.int32)
-        if np.array_equal(wide, narrow):  # else what stands under a null, or an error
-            return _known_as(whole, narrow)
+    counts = _narrowed(whole) if whole.type == pa.int64() else None
+    if counts is not None:
+        return _known_as(whole, counts)
     if pa.types.is_floating(whole.type):
         whole = pc.if_else(pc.is_nan(whole), pa.scalar(None, whole.type), whole)
     return whole.cast(pa.int32())
@@ -233,7 +288,7 @@ def texts(column: pa.ChunkedArray, names: tuple[Texts, pa.Array] | None = None) 
     if names is not None:
         codes = names[0].find(*text_buffers(found))
         found = pc.coalesce(names[1].take(pa.array(codes, mask=codes < 0)), found)
-    return pa.DictionaryArray.from_arrays(indices, found)
+    return pa.DictionaryArray.from_arrays(indices, found, safe=False)
 
 
 def user_keys(table: pa.Table) -> pa.DictionaryArray:
@@ -245,13 +300,21 @@ def user_keys(table: pa.Table) -> pa.DictionaryArray:
         return pa.DictionaryArray.from_arrays(*indexed(table.column("user_id")))
     rounds = table.column("rehash_round")
     if not rounds.null_count and table.num_rows:
-        bounds = pc.min_max(rounds)
-        if bounds["min"] == bounds["max"]:  # nearly always: a round lasts three months
+        whole = _one(rounds)
+        values = schema.array_values(whole, np.dtype(whole.type.to_pandas_dtype()))
+        if values.min() == values.max():  # nearly always: a round lasts three months
             indices, names = indexed(table.column("user_id"))
-            suffix = pa.scalar(str(bounds["min"].as_py()))
-            keys = pc.binary_join_element_wise(names, suffix, "@")
-            return pa.DictionaryArray.from_arrays(indices, keys)
+            # no check of the indices: they come from the reading of the column
+            return pa.DictionaryArray.from_arrays(indices, _keys(names, f"@{values[0]}"), safe=False)
     return _user_keys(table)
+
+
+def _keys(names: pa.Array, ending: str) -> pa.Array:
+    """Texts with an ending."""
+    if names.null_count:
+        return pc.binary_join_element_wise(names, ending, "")
+    data, ends = ended(*text_buffers(names), ending.encode())
+    return pa.StringArray.from_buffers(len(names), pa.py_buffer(ends), pa.py_buffer(data))
 
 
 def _user_keys(table: pa.Table) -> pa.DictionaryArray:

@@ -62,16 +62,19 @@ class Layout:
     first: int = 0
     dropped: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict)
 
-    def read(self, group: int, columns: Sequence[str]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
-        """The kept rows of a group, and their row numbers in the file, from 1."""
-        file, inner, before = self.groups[group]
-        rows = np.arange(before + 1, before + 1 + self.files[file].group_rows(inner))
+    def read(self, group: int, columns: Sequence[str]) -> pa.Table:
+        """The kept rows of a group."""
+        file, inner, _ = self.groups[group]
         table = self.files[file].read(inner, columns)
         drop = self.dropped.get(group)
-        if drop is not None:
-            keep = np.delete(np.arange(len(rows)), drop)
-            table, rows = table.take(pa.array(keep)), rows[keep]
-        return table, rows
+        return table if drop is None else table.take(pa.array(np.delete(np.arange(table.num_rows), drop)))
+
+    def lines(self, group: int) -> npt.NDArray[np.int64]:
+        """Row numbers in the file, from 1, of the kept rows of a group."""
+        file, inner, before = self.groups[group]
+        rows = np.arange(before + 1, before + 1 + self.files[file].group_rows(inner))
+        drop = self.dropped.get(group)
+        return rows if drop is None else np.delete(rows, drop)
 
     def fingerprint(self, group: int) -> str:
         """Of a row group and what of it is left out; see `ParquetFile.fingerprint`."""
@@ -85,7 +88,7 @@ class Layout:
 
     def times(self, group: int) -> npt.NDArray[np.int64]:
         """`started_at` of the kept rows of a group, in `unit`."""
-        return columns_of.times(self.read(group, ["started_at"])[0].column("started_at"))
+        return columns_of.times(self.read(group, ["started_at"]).column("started_at"))
 
     def faults(self, group: int, bad: dict[int, Bad]) -> Iterator[Fault]:
         """Faults of rows of a group, named by the file and row that the user knows."""

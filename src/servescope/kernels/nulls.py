@@ -16,6 +16,7 @@ from servescope.kernels.jit import kernel
 
 Bits = npt.NDArray[np.uint8]
 Codes = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
 
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -31,21 +32,57 @@ def _unpacked(bits: Bits, offset: int, rows: int) -> Bits:
 
 
 @kernel
-def _fill(values: npt.NDArray[Any], known: Bits, null: Any, out: npt.NDArray[Any]) -> None:
-    """Copy values to out, `null` where they are not known."""
+def _fill(values: npt.NDArray[Any], known: Bits, null: Any) -> None:
+    """Write `null` where values are not known."""
     for i in range(len(values)):
-        out[i] = values[i] if known[i] else null
+        values[i] = values[i] if known[i] else null
 
 
-def filled(values: npt.NDArray[Any], bits: Bits, offset: int, null: float) -> npt.NDArray[Any]:
-    """A copy of values, int32[n], int64[n] or float64[n], with `null` where they are not known.
+def fill(values: npt.NDArray[Any], bits: Bits, offset: int, null: float) -> None:
+    """Write `null` where values, int32[n], int64[n] or float64[n], modified, are not known.
 
     bits    uint8[m]
     offset  bit of the first value
     """
-    out = np.empty(len(values), values.dtype)
-    _fill(read_only(values), _unpacked(bits, offset, len(values)), values.dtype.type(null), out)
+    _fill(values, _unpacked(bits, offset, len(values)), values.dtype.type(null))
+
+
+def filled(values: npt.NDArray[Any], bits: Bits, offset: int, null: float) -> npt.NDArray[Any]:
+    """A copy of values with `null` where they are not known. As `fill`."""
+    out = values.copy()
+    fill(out, bits, offset, null)
     return out
+
+
+@kernel
+def _narrow(values: Ints, out: Codes) -> int:
+    """Copy values to out; not 0 where one does not fit."""
+    lost = 0
+    for i in range(len(values)):
+        out[i] = np.int32(values[i])
+        lost |= values[i] ^ out[i]
+    return lost
+
+
+@kernel
+def _narrow_known(values: Ints, known: Bits, null: int, out: Codes) -> int:
+    """As `_narrow`, `null` for values that are not known."""
+    lost = 0
+    for i in range(len(values)):
+        value = values[i] if known[i] else np.int64(null)
+        out[i] = np.int32(value)
+        lost |= value ^ out[i]
+    return lost
+
+
+def narrowed(values: Ints, bits: Bits | None, offset: int, null: int) -> Codes | None:
+    """Values, int64[n], as int32[n]; None where one that is known does not fit. Otherwise as `filled`."""
+    out = np.empty(len(values), np.int32)
+    if bits is None:
+        lost = _narrow(read_only(values), out)
+    else:
+        lost = _narrow_known(read_only(values), _unpacked(bits, offset, len(values)), null, out)
+    return None if lost else out
 
 
 @kernel
@@ -60,9 +97,7 @@ def _map_known(indices: npt.NDArray[np.uint32], known: Bits, mapping: Codes, out
     """As `_map`, the last entry of mapping where the index is not known."""
     last = np.uint32(len(mapping) - 1)
     for i in range(len(indices)):
-        out[i] = indices[i] if known[i] else last
-    for i in range(len(indices)):  # apart: the loop above has no branch
-        out[i] = mapping[out[i]]
+        out[i] = mapping[indices[i] if known[i] else last]
 
 
 def mapped(indices: npt.NDArray[np.uint32], bits: Bits | None, offset: int, mapping: Codes) -> Codes:
@@ -78,6 +113,21 @@ def mapped(indices: npt.NDArray[np.uint32], bits: Bits | None, offset: int, mapp
         _map(read_only(indices), mapping, out)
     else:
         _map_known(read_only(indices), _unpacked(bits, offset, len(indices)), mapping, out)
+    return out
+
+
+@kernel
+def _look_up(values: Codes, codes: Codes, out: Codes) -> None:
+    """Write values of codes, the last for a code below 0."""
+    last = len(values) - 1
+    for i in range(len(codes)):
+        out[i] = values[codes[i] if codes[i] >= 0 else last]
+
+
+def looked_up(values: Codes, codes: npt.NDArray[Any]) -> Codes:
+    """Values by code, int32[k + 1], of codes, int32[n], all below k; the last value for a code below 0."""
+    out = np.empty(len(codes), np.int32)
+    _look_up(values, codes, out)
     return out
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from servescope.kernels.jit import borrowing_kernel, kernel
 from servescope.kernels.nulls import read_only
 from servescope.kernels.prefetch import prefetch
-from servescope.kernels.words import hash_bytes, same_bytes
+from servescope.kernels.words import hash_bytes, put_word, same_bytes, word_at
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -148,6 +148,39 @@ def _refill(slots: Slots, held: Bytes, ends: Ints, count: int) -> None:
             while slots[slot] != 0:
                 slot = (slot + np.uint64(1)) & mask
             slots[slot] = (mixed[i] & TAG) | np.uint64(first + i + 1)
+
+
+@kernel
+def _end(data: Bytes, offsets: npt.NDArray[np.int32], ending: Bytes, out: Bytes) -> None:
+    """Write texts with an ending behind each, one after the other, to out, with 8 bytes to spare."""
+    at = 0
+    for i in range(len(offsets) - 1):
+        low, high = int(offsets[i]), int(offsets[i + 1])
+        stop = at + high - low
+        while low < high and low + 8 <= len(data):  # what is written beyond the text is written over
+            put_word(out, at, word_at(data, low))
+            at, low = at + 8, low + 8
+        while low < high:
+            out[at] = data[low]
+            at, low = at + 1, low + 1
+        for j in range(len(ending)):
+            out[stop + j] = ending[j]
+        at = stop + len(ending)
+
+
+def ended(data: Bytes, offsets: npt.NDArray[np.int32], ending: bytes) -> tuple[Bytes, npt.NDArray[np.int32]]:
+    """Texts with an ending behind each: bytes and offsets of the new ones. See `Texts.add`.
+
+    Raises OverflowError where they are too long for offsets of 32 bits.
+    """
+    size = len(offsets) - 1
+    total = int(offsets[-1]) - int(offsets[0]) + size * len(ending)
+    if total >= 2**31:
+        raise OverflowError("texts of 2 GB")
+    out = np.empty(total + 8, np.uint8)
+    _end(read_only(data), read_only(offsets), np.frombuffer(ending, np.uint8), out)
+    more = np.arange(size + 1, dtype=np.int32) * np.int32(len(ending))
+    return out[:total], offsets - offsets[0] + more
 
 
 class Texts:

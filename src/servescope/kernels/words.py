@@ -24,6 +24,18 @@ def _load(typing_context: Any, data: Any, at: Any) -> Any:
     return types.uint64(data, types.int64), code
 
 
+def _store(typing_context: Any, data: Any, at: Any, word: Any) -> Any:
+    """Write a word to data[at], aligned or not."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.gep(array.data, [arguments[1]])
+        builder.store(arguments[2], builder.bitcast(place, ir.IntType(64).as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.none(data, types.int64, types.uint64), code
+
+
 def _count_zeros(typing_context: Any, word: Any) -> Any:
     """The processor's own instruction for it."""
 
@@ -34,6 +46,7 @@ def _count_zeros(typing_context: Any, word: Any) -> Any:
 
 
 _load_word: Any = intrinsic(_load)
+_store_word: Any = intrinsic(_store)
 _trailing_zeros: Any = intrinsic(_count_zeros)
 
 
@@ -49,6 +62,12 @@ def word_at(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
     """The bytes data[at:at + 8] as a number; all eight must be there."""
     word: np.uint64 = _load_word(data, at)
     return word
+
+
+@borrowing_kernel
+def put_word(data: npt.NDArray[np.uint8], at: int, word: np.uint64) -> None:
+    """Write a number to data[at:at + 8], so that `word_at` finds it; there must be room for all eight."""
+    _store_word(data, at, word)
 
 
 @borrowing_kernel
