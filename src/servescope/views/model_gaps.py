@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,23 @@ from servescope.kernels.runs import Runs
 from servescope.result import Table
 from servescope.tables import category, table
 from servescope.views.clock import HOUR_US
+from servescope.views.gap_rows import (
+    DEVIATIONS,
+    MEAN,
+    NEXT_HIGH,
+    NEXT_LOW,
+    PREVIOUS_HIGH,
+    PREVIOUS_LOW,
+    VARIATION,
+    hour_rows,
+    pair_rows,
+)  # fmt: skip
 from servescope.views.hour_cells import Cells, Coded, coded, cut, decoded, new_cells, windows
 from servescope.views.model_gap_fold import (
     FACTS,
-    FINE,
     FIRST,
     FIRST_BIN,
     GAPS,
-    GROUPS,
     HIGH,
     HOUR_REQUESTS,
     HOUR_SQUARES,
@@ -33,9 +42,6 @@ from servescope.views.model_gap_fold import (
     LOW,
     SQUARES,
     SUM,
-    TOGETHER,
-    US_PER_S,
-    WIDE_BINS,
     Ints,
     Words,
     finish,
@@ -189,54 +195,54 @@ class ModelGaps:
         return table("model_gap", columns, GAP_DOC)
 
     def _pairs(self) -> Table:
-        keys, bins, counts = self.previous.entries()
-        cuts = range(0, max(len(keys), 1), WINDOW_CELLS)  # a year has tens of millions of rows
+        models, entries = self.context.strings("model"), self.previous.entries()
+        # a year has tens of millions of rows
         rows = [
-            self._pair_rows(*(column[low : low + WINDOW_CELLS] for column in (keys, bins, counts)))
-            for low in cuts
+            _pair_rows(models, *(column[low : low + WINDOW_CELLS] for column in entries))
+            for low in range(0, max(len(entries[0]), 1), WINDOW_CELLS)
         ]
         return Table("model_gap_pair", pa.concat_tables(rows), PAIR_DOC)
 
-    def _pair_rows(self, keys: Ints, bins: Ints, counts: Ints) -> pa.Table:
-        model, group = np.divmod(keys, GROUPS)
-        rest, place = np.divmod(bins, WIDE_BINS)
-        columns = {
-            "model": category(model, self.context.strings("model")),
-            **_wide(group * TOGETHER + rest, "previous_bin_low", "previous_bin_high"),
-            **_wide(place, "bin_low", "bin_high"),
-            "count": (pa.int64(), counts.copy()),
-        }
-        return table("model_gap_pair", columns, PAIR_DOC).data
-
     def _hours(self, rest: Cells) -> Table:
         parts = chain(map(decoded, self.done), [cut(self.staged, 0, self.used), rest])
-        rows = [self._rows(cells) for cells in windows(parts, WINDOW_CELLS)]
+        models = self.context.strings("model")
+        rows = [_hour_rows(models, cells) for cells in windows(parts, WINDOW_CELLS)]
         return Table("model_hour", pa.concat_tables(rows), HOUR_DOC)
 
-    def _rows(self, cells: Cells) -> pa.Table:
-        some, enough = cells.gaps > 0, cells.gaps >= LEAST_GAPS
-        n = np.maximum(cells.gaps, 1).astype(np.float64)
-        spread = spreads(cells.gaps, cells.sums, cells.squares)
-        mean_us = cells.sums / n
-        deviation_us = np.sqrt(spread / (n * np.maximum(n - 1, 1)))
-        columns = {
-            "model": category(cells.model, self.context.strings("model")),
-            "hour": (pa.int32(), cells.hour),
-            "n_requests": (pa.int32(), cells.requests.astype(np.int32)),
-            "n_gaps": (pa.int32(), cells.gaps.astype(np.int32)),
-            "gap_mean": _known(mean_us / US_PER_S, some),
-            "gap_M2": _known(spread / n / US_PER_S**2, some),
-            "CV": _known(deviation_us / np.where(some, mean_us, 1.0), enough),
-        }
-        return table("model_hour", columns, HOUR_DOC).data
+
+def _pair_rows(texts: pa.Array, keys: Ints, bins: Ints, counts: Ints) -> pa.Table:
+    models = np.empty(len(keys), np.int32)
+    places = tuple(np.empty((4, len(keys))))
+    pair_rows(keys, bins, EDGES, models, places)
+    columns = {
+        "model": category(models, texts),
+        "previous_bin_low": (pa.float64(), places[PREVIOUS_LOW]),
+        "previous_bin_high": (pa.float64(), places[PREVIOUS_HIGH]),
+        "bin_low": (pa.float64(), places[NEXT_LOW]),
+        "bin_high": (pa.float64(), places[NEXT_HIGH]),
+        "count": (pa.int64(), counts.copy()),
+    }
+    return table("model_gap_pair", columns, PAIR_DOC).data
+
+
+def _hour_rows(texts: pa.Array, cells: Cells) -> pa.Table:
+    some, enough = cells.gaps > 0, cells.gaps >= LEAST_GAPS
+    found = tuple(np.empty((3, len(cells.hour))))
+    hour_rows(cells.gaps, cells.sums, spreads(cells.gaps, cells.sums, cells.squares), found)
+    columns = {
+        "model": category(cells.model, texts),
+        "hour": (pa.int32(), cells.hour),
+        "n_requests": (pa.int32(), cells.requests.view(np.int32)),
+        "n_gaps": (pa.int32(), cells.gaps.view(np.int32)),
+        "gap_mean": _known(found[MEAN], some),
+        "gap_M2": _known(found[DEVIATIONS], some),
+        "CV": _known(found[VARIATION], enough),
+    }
+    return table("model_hour", columns, HOUR_DOC).data
 
 
 def _known(values: npt.NDArray[np.float64], known: npt.NDArray[np.bool_]) -> tuple[pa.DataType, pa.Array]:
     return pa.float64(), pa.array(values, mask=~known)
-
-
-def _wide(bins: Ints, low: str, high: str) -> dict[str, tuple[pa.DataType, Any]]:
-    return {low: (pa.float64(), EDGES[bins * FINE]), high: (pa.float64(), EDGES[(bins + 1) * FINE])}
 
 
 VIEW = View(
