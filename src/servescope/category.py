@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope import schema
-from servescope.kernels.nulls import counted, mapped
+from servescope.kernels.nulls import counted, mapped, tally
 from servescope.kernels.room import grown
 from servescope.kernels.texts import Texts
 
@@ -42,7 +42,7 @@ class Category:
         used = counts > 0
         codes = self.texts.add(*text_buffers(texts), used)
         self.rows = grown(self.rows, len(self.texts))
-        self.rows[codes[used]] += counts[used]
+        tally(self.rows, codes, counts)
         return codes
 
     def find(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servescope.kernels.nulls import counted, fill, filled, looked_up, mapped, narrowed
+from servescope.kernels.nulls import counted, fill, filled, looked_up, mapped, narrowed, tally
 from servescope.schema import array_values, known_bits
 
 NULL = -7
@@ -78,3 +78,11 @@ def test_what_stands_under_a_null_need_not_fit() -> None:
 def test_values_are_looked_up_by_code(codes: list[int]) -> None:
     values = np.array([30, 10, 50, 20, NULL], np.int32)
     assert looked_up(values, np.array(codes, np.int32)).tolist() == [values[code] for code in codes]
+
+
+@given(st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 9)), max_size=20))
+def test_counts_are_added_by_code(pairs: list[tuple[int, int]]) -> None:
+    rows = np.arange(4)
+    codes, counts = (np.array([pair[i] for pair in pairs]) for i in (0, 1))
+    tally(rows, codes.astype(np.int32), counts.astype(np.int64))
+    assert rows.tolist() == [c + sum(more for code, more in pairs if code == c) for c in range(4)]

@@ -287,7 +287,11 @@ def texts(column: pa.ChunkedArray, names: tuple[Texts, pa.Array] | None = None) 
     indices, found = indexed(column)
     if names is not None:
         codes = names[0].find(*text_buffers(found))
-        found = pc.coalesce(names[1].take(pa.array(codes, mask=codes < 0)), found)
+        unknown = codes < 0
+        if unknown.any():
+            found = pc.coalesce(names[1].take(pa.array(codes, mask=unknown)), found)
+        else:
+            found = names[1].take(pa.array(codes))
     return pa.DictionaryArray.from_arrays(indices, found, safe=False)
 
 

@@ -156,3 +156,16 @@ def counted(
     else:
         _count_known(read_only(indices), _unpacked(bits, offset, len(indices)), counts)
     return counts[:size]
+
+
+@kernel
+def _tally(rows: Ints, codes: Codes, counts: Ints) -> None:
+    """Add counts to rows by code, none for a code below 0."""
+    for i in range(len(codes)):
+        if codes[i] >= 0:
+            rows[codes[i]] += counts[i]
+
+
+def tally(rows: Ints, codes: Codes, counts: Ints) -> None:
+    """Add counts, int64[n], to rows, int64[k], modified, by their codes, int32[n]; below 0: to none."""
+    _tally(rows, codes, counts)

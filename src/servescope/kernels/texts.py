@@ -20,7 +20,7 @@ import numpy.typing as npt
 from servescope.kernels.jit import borrowing_kernel, kernel
 from servescope.kernels.nulls import read_only
 from servescope.kernels.prefetch import prefetch
-from servescope.kernels.words import hash_bytes, put_word, same_bytes, word_at
+from servescope.kernels.words import copy_bytes, hash_bytes, same_bytes
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -32,6 +32,7 @@ TOGETHER = 128  # texts looked up at once
 CODE = np.uint64(0xFFFFFFFF)
 TAG = ~CODE
 MISSING = -1
+SPARE = 8  # bytes behind texts, for `copy_bytes`
 
 
 def _longer(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
@@ -105,31 +106,27 @@ def _add(
     count: int,
     data: Bytes,
     offsets: npt.NDArray[np.int32],
-    used: npt.NDArray[np.bool_],
+    new: Ints,
     codes: Codes,
 ) -> int:
-    """Codes of used texts (written to codes), unknown ones entered: room must be there; new count."""
+    """Enter the texts at the places `new` and write their codes: room must be there; new count."""
     mixed = np.empty(TOGETHER, np.uint64)
     mask = np.uint64(len(slots) - 1)
-    for first in range(0, len(codes), TOGETHER):
-        many = min(TOGETHER, len(codes) - first)
-        for i in range(many):
-            if used[first + i]:
-                mixed[i] = hash_bytes(data, offsets[first + i], offsets[first + i + 1])
-                prefetch(slots, np.int64(mixed[i] & mask))
-        for i in range(many):
-            if not used[first + i]:
-                continue
-            low, high = offsets[first + i], offsets[first + i + 1]
+    for first in range(0, len(new), TOGETHER):
+        places = new[first : first + TOGETHER]
+        for i in range(len(places)):
+            mixed[i] = hash_bytes(data, offsets[places[i]], offsets[places[i] + 1])
+            prefetch(slots, np.int64(mixed[i] & mask))
+        for i in range(len(places)):
+            low, high = int(offsets[places[i]]), int(offsets[places[i] + 1])
             slot = _slot_of(slots, held, ends, mixed[i], data, low, high)
             if slots[slot] == 0:
-                begin = ends[count]
-                for at in range(high - low):
-                    held[begin + at] = data[low + at]
+                begin = int(ends[count])
+                copy_bytes(data, low, high, held, begin)
                 ends[count + 1] = begin + high - low
                 count += 1
                 slots[slot] = (mixed[i] & TAG) | np.uint64(count)
-            codes[first + i] = np.int64(slots[slot] & CODE) - 1
+            codes[places[i]] = np.int64(slots[slot] & CODE) - 1
     return count
 
 
@@ -152,20 +149,15 @@ def _refill(slots: Slots, held: Bytes, ends: Ints, count: int) -> None:
 
 @kernel
 def _end(data: Bytes, offsets: npt.NDArray[np.int32], ending: Bytes, out: Bytes) -> None:
-    """Write texts with an ending behind each, one after the other, to out, with 8 bytes to spare."""
+    """Write texts with an ending behind each, one after the other, to out, with bytes to spare."""
     at = 0
     for i in range(len(offsets) - 1):
         low, high = int(offsets[i]), int(offsets[i + 1])
-        stop = at + high - low
-        while low < high and low + 8 <= len(data):  # what is written beyond the text is written over
-            put_word(out, at, word_at(data, low))
-            at, low = at + 8, low + 8
-        while low < high:
-            out[at] = data[low]
-            at, low = at + 1, low + 1
+        copy_bytes(data, low, high, out, at)
+        at += high - low
         for j in range(len(ending)):
-            out[stop + j] = ending[j]
-        at = stop + len(ending)
+            out[at + j] = ending[j]
+        at += len(ending)
 
 
 def ended(data: Bytes, offsets: npt.NDArray[np.int32], ending: bytes) -> tuple[Bytes, npt.NDArray[np.int32]]:
@@ -177,7 +169,7 @@ def ended(data: Bytes, offsets: npt.NDArray[np.int32], ending: bytes) -> tuple[B
     total = int(offsets[-1]) - int(offsets[0]) + size * len(ending)
     if total >= 2**31:
         raise OverflowError("texts of 2 GB")
-    out = np.empty(total + 8, np.uint8)
+    out = np.empty(total + SPARE, np.uint8)
     _end(read_only(data), read_only(offsets), np.frombuffer(ending, np.uint8), out)
     more = np.arange(size + 1, dtype=np.int32) * np.int32(len(ending))
     return out[:total], offsets - offsets[0] + more
@@ -220,8 +212,8 @@ class Texts:
         codes = self.find(data, offsets)
         if used is not None:
             codes[~used] = MISSING
-        new = codes == MISSING if used is None else used & (codes == MISSING)
-        if new.any():
+        new = np.flatnonzero(codes == MISSING if used is None else used & (codes == MISSING))
+        if len(new):
             self._reserve(size, int(offsets[-1]) - int(offsets[0]))
             self.count = _add(self._slots, self._held, self._ends, self.count, data, offsets, new, codes)
         return codes
@@ -238,7 +230,7 @@ class Texts:
         if most >= len(self._ends):
             room = max(most, 2 * len(self._ends))
             self._ends = _longer(self._ends, room + 1)
-        total = int(self._ends[self.count]) + data_bytes
+        total = int(self._ends[self.count]) + data_bytes + SPARE
         if total > len(self._held):
             room = max(total, 2 * len(self._held))
             self._held = _longer(self._held, room)

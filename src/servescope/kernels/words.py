@@ -71,6 +71,17 @@ def put_word(data: npt.NDArray[np.uint8], at: int, word: np.uint64) -> None:
 
 
 @borrowing_kernel
+def copy_bytes(data: npt.NDArray[np.uint8], low: int, high: int, out: npt.NDArray[np.uint8], at: int) -> None:
+    """Copy data[low:high] to out[at:], in words: up to 7 bytes behind them change, too, and must be there."""
+    while low < high and low + 8 <= len(data):
+        put_word(out, at, word_at(data, low))
+        at, low = at + 8, low + 8
+    while low < high:
+        out[at] = data[low]
+        at, low = at + 1, low + 1
+
+
+@borrowing_kernel
 def same_bytes(
     held: npt.NDArray[np.uint8], begin: int, end: int, data: npt.NDArray[np.uint8], low: int, high: int
 ) -> bool:
