@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from servescope.tables import histogram_table, ratio, stacked, table
-from servescope.views.arrivals import MEAN_US, PEAK_US, windows_us
+from servescope.kernels.jit import kernel
+from servescope.result import Table
+from servescope.tables import histogram_table, ratio, stacked
+from servescope.views.arrivals import MEAN_US, PEAK_US, Ints, windows_us
 
 if TYPE_CHECKING:
-    from servescope.result import Table
     from servescope.views.arrivals import Arrivals
     from servescope.views.lengths import Lengths
     from servescope.views.sketch import Context
@@ -53,44 +54,53 @@ def scopes(context: Context) -> list[tuple[int, str]]:
 
 def rate(context: Context, arrivals: Arrivals) -> Table:
     """`rate`."""
-    pieces: list[dict[str, Any]] = []
+    pieces = []
     for scope, text in scopes(context):
         for us in dict.fromkeys(windows_us(context.options.windows_s)):
             counts = arrivals.counts(us, scope)
-            if counts is None:
-                continue
-            start = np.arange(len(counts)) * us
-            pieces.append(
-                {
-                    "request_type": (TEXT, pa.repeat(text, len(counts))),
-                    "window_s": (F64, pa.repeat(us / 1e6, len(counts))),
-                    "start_s": (F64, start / 1e6),
-                    "requests": (I64, counts[:, 0]),
-                    "input_tokens": (I64, counts[:, 1] if context.has("input_tokens") else None),
-                    "output_tokens": (I64, counts[:, 2] if context.has("output_tokens") else None),
-                    "complete": (BOOL, start + us <= context.last_us),
-                }
-            )
-    columns = {}
-    for name, kind in _RATE_COLUMNS.items():
-        chunks = [_nulls(piece[name][1], len(piece["requests"][1]), kind) for piece in pieces]
-        columns[name] = (kind, pa.chunked_array(chunks, kind).combine_chunks())
-    return table("rate", columns, RATE)
+            if counts is not None:
+                pieces.append(_rates(context, counts, us, text))
+    return Table("rate", pa.concat_tables(pieces or [_RATE_COLUMNS.empty_table()]), RATE)
 
 
-_RATE_COLUMNS = {
-    "request_type": TEXT,
-    "window_s": F64,
-    "start_s": F64,
-    "requests": I64,
-    "input_tokens": I64,
-    "output_tokens": I64,
-    "complete": BOOL,
-}
+_RATE_COLUMNS = pa.schema(
+    {
+        "request_type": TEXT,
+        "window_s": F64,
+        "start_s": F64,
+        "requests": I64,
+        "input_tokens": I64,
+        "output_tokens": I64,
+        "complete": BOOL,
+    }
+)
 
 
-def _nulls(values: Any, rows: int, kind: pa.DataType) -> pa.Array:
-    return pa.nulls(rows, kind) if values is None else pa.array(values)
+def _rates(context: Context, counts: Ints, us: int, text: str) -> pa.Table:
+    """The rows of one scope and length of window: none of their columns is copied again."""
+    windows = len(counts)
+    requests, inputs, outputs = (np.ascontiguousarray(counts[:, at]) for at in range(3))
+    columns = {
+        "request_type": pa.repeat(text, windows),
+        "window_s": pa.repeat(us / 1e6, windows),
+        "start_s": pa.array(np.arange(windows) * us / 1e6),
+        "requests": pa.array(requests),
+        "input_tokens": pa.array(inputs) if context.has("input_tokens") else pa.nulls(windows, I64),
+        "output_tokens": pa.array(outputs) if context.has("output_tokens") else pa.nulls(windows, I64),
+        "complete": pa.array(np.arange(windows) < context.last_us // us),
+    }
+    return pa.table(columns, schema=_RATE_COLUMNS)
+
+
+@kernel
+def _totals(counts: Ints) -> Ints:
+    """Most requests of a window, then the sums of the columns of int64[windows, 3]: int64[4]."""
+    found = np.zeros(4, np.int64)
+    for i in range(len(counts)):
+        found[0] = max(found[0], counts[i, 0])
+        for column in range(3):
+            found[1 + column] += counts[i, column]
+    return found
 
 
 def _peak(arrivals: Arrivals, scope: int) -> tuple[float | None, float | None, int | None]:
@@ -99,8 +109,8 @@ def _peak(arrivals: Arrivals, scope: int) -> tuple[float | None, float | None, i
     if counts is None:
         return None, None, None
     span = len(counts) * PEAK_US
-    peak = int(counts[:, 0].max())
-    return peak * 1e6 / PEAK_US, ratio(peak * len(counts), int(counts[:, 0].sum())), span
+    peak, requests = _totals(counts)[:2].tolist()
+    return peak * 1e6 / PEAK_US, ratio(peak * len(counts), requests), span
 
 
 def arrival_stats(context: Context, arrivals: Arrivals) -> Table:
@@ -230,7 +240,7 @@ def _token_rates(context: Context, arrivals: Arrivals, scope: int) -> tuple[floa
     counts = arrivals.counts(PEAK_US, scope)
     if counts is None or not has_times(context):
         return None, None
-    sums = counts.sum(axis=0) * 1e6 / (len(counts) * PEAK_US)
+    sums = _totals(counts)[1:] * 1e6 / (len(counts) * PEAK_US)
     held = [context.has(name) for name in ("input_tokens", "output_tokens")]
     return (float(sums[1]) if held[0] else None, float(sums[2]) if held[1] else None)
 
