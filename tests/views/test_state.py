@@ -96,6 +96,18 @@ def _same(a: Any, b: Any) -> None:
         assert a == b
 
 
+def test_zeros_at_the_end_take_no_room(tmp_path: Path) -> None:
+    path = tmp_path / "one.state"
+    room = np.zeros((2 * state.LOOKED_AT, 3))
+    some = room.copy()
+    some[7, 1] = -0.0  # its sign is not 0
+    state.write(path, {}, {"value": state.take_apart([room, some, room[:0]])})
+    assert path.stat().st_size < 3 * state.LOOKED_AT < some.nbytes
+    again = state.Reader(path).value("value")
+    assert [array.tobytes() for array in again] == [array.tobytes() for array in (room, some, room[:0])]
+    assert all(array.flags.writeable for array in again)
+
+
 def test_an_array_held_twice_is_one_array_again() -> None:
     held = np.arange(3)
     first, second = state.put_together(state.take_apart([held, held]), None)

@@ -1,9 +1,9 @@
 """Sketches as files: every attribute of a sketch, kept without loss in one Arrow IPC file.
 
 A sketch is walked: whole numbers, texts, dicts, lists, tuples, arrays and objects of this package. Arrays
-become record batches of bytes, all else a tree of JSON in the file's metadata, with a
-header that says whose state it is. Reading makes objects of this package's own classes and sets
-their attributes; nothing that the file says is ever run.
+become record batches of bytes, without the zeros at their end (room that nothing has filled yet); all else
+a tree of JSON in the file's metadata, with a header that says whose state it is. Reading makes objects of
+this package's own classes and sets their attributes; nothing that the file says is ever run.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 Tree = Any  # what JSON holds
-LAYOUT = 1
+LAYOUT = 2
 KEY = b"servescope.state"
 SCHEMA = pa.schema([pa.field("bytes", pa.uint8(), nullable=False)])
 PLAIN = (str, int, bool, type(None))
 PACKAGE = "servescope."
+LOOKED_AT = 1 << 16  # bytes at once, in search of the zeros at an end
 
 
 @dataclass
@@ -160,7 +161,9 @@ def write(path: Path, header: Mapping[str, Any], states: Mapping[str, State]) ->
         trees[name] = [len(batches), len(state.arrays), state.tree]
         batches += state.arrays
         state.arrays.clear()
-    text = json.dumps({"layout": LAYOUT, "header": dict(header), "values": trees}, separators=(",", ":"))
+    sizes = [array.nbytes for array in batches]
+    document = {"layout": LAYOUT, "header": dict(header), "values": trees, "sizes": sizes}
+    text = json.dumps(document, separators=(",", ":"))
     schema = SCHEMA.with_metadata({KEY: text.encode()})
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic(path) as part, pa.ipc.new_file(str(part), schema) as writer:
@@ -168,7 +171,15 @@ def write(path: Path, header: Mapping[str, Any], states: Mapping[str, State]) ->
         while batches:
             array = batches.pop()
             raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-            writer.write_batch(pa.record_batch([pa.array(raw)], schema=schema))
+            writer.write_batch(pa.record_batch([pa.array(raw[: _filled(raw)])], schema=schema))
+
+
+def _filled(raw: npt.NDArray[np.uint8]) -> int:
+    """Bytes up to the last piece that is not all 0."""
+    end = len(raw)
+    while end and not raw[max(end - LOOKED_AT, 0) : end].any():
+        end = max(end - LOOKED_AT, 0)
+    return end
 
 
 class Reader:
@@ -187,6 +198,7 @@ class Reader:
             raise DataError(f"{path}: a state of another layout. Run again without --resume.")
         self.header: dict[str, Any] = document["header"]
         self._values: dict[str, Tree] = document["values"]
+        self._sizes: list[int] = document["sizes"]
 
     @property
     def names(self) -> set[str]:
@@ -197,16 +209,21 @@ class Reader:
         """A value, taken apart. Raises DataError for a broken file, KeyError for an unknown name."""
         first, count, tree = self._values[name]
         try:
-            return State(
-                tree,
-                [self._file.get_batch(first + at).column(0).to_numpy() for at in range(count)],
-            )
+            return State(tree, [self._array(at) for at in range(first, first + count)])
         except (pa.ArrowException, OSError) as error:
             raise self._broken(error) from error
 
     def value(self, name: str, context: Context | None = None) -> Any:
         """A value; `context` stands where one stood. Raises as `state` and `put_together`."""
         return put_together(self.state(name), context)
+
+    def _array(self, at: int) -> Array:
+        held: Array = self._file.get_batch(at).column(0).to_numpy()
+        if len(held) == self._sizes[at]:
+            return held
+        whole = np.zeros(self._sizes[at], np.uint8)
+        whole[: len(held)] = held
+        return whole
 
     def _broken(self, error: Exception) -> DataError:
         first = (str(error).strip().splitlines() or ["unreadable"])[0].rstrip(".")
