@@ -11,9 +11,8 @@ misses a value, and a value of a rarely seen key takes 1 to 2 bytes instead of m
     held.ranked((0.5, 0.9), 10) # the same in whole numbers, of keys with at least 10 values
     held.entries()              # int64[n] each: key, bin and count of all filled bins
 
-A run is uint8[n]: for each key, ascending, its distance from the key before (the first from -1), then its
-bins, then 0. A bin is its distance from the bin before (the first from -1), doubled, plus 1 if a count
-follows; else the count is 1. All numbers are LEB128, and none but the end is 0.
+The coding of a run is that of `run_coding`. Values of keys that come often need no
+sorting: see `frequent`.
 
 Slow twin: tests/reference/runs.py.
 """
@@ -26,242 +25,26 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.kernels.histogram import REAL_CENTRES, WHOLE_CENTRES
-from servescope.kernels.jit import inlined, kernel
-from servescope.kernels.words import lowest_bit
+from servescope.kernels.jit import kernel
+from servescope.kernels.run_coding import (
+    BIN_BITS,
+    Bytes,
+    Ints,
+    Values,
+    coded,
+    fill_entries,
+    fill_ranked,
+    merged,
+    quantiles,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Bytes = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
-Values = npt.NDArray[np.uint64]
+    from servescope.kernels.frequent import Frequent
 
 CHUNK = 1 << 19  # values that are sorted at once
 FAN = 8  # runs of a level that are merged into one of the next
-BIN_BITS = 12  # a bin is below LOG_BINS = 2,501
-WORDS = (1 << BIN_BITS) // 64  # of bits for all bins: 64, so that one word has a bit for each
-NO_KEY = 2**62
-WORST_BYTES = 12  # of one value: key 5, bin 2, count 4, end 1
-
-
-@inlined
-def put_number(out: Bytes, at: int, number: int) -> int:
-    """Write a number above 0 at `at`; where it ends."""
-    while number >= 0x80:
-        out[at] = np.uint8(number & 0x7F | 0x80)
-        number >>= 7
-        at += 1
-    out[at] = np.uint8(number)
-    return at + 1
-
-
-@inlined
-def _get(run: Bytes, at: int) -> tuple[int, int]:
-    """The number at `at`, and where it ends."""
-    number = shift = 0
-    while run[at] >= 0x80:
-        number |= int(np.int64(run[at]) & 0x7F) << shift
-        shift += 7
-        at += 1
-    return number | int(np.int64(run[at])) << shift, at + 1
-
-
-@kernel
-def _coded(values: Values) -> npt.NDArray[np.uint8]:
-    """The run of sorted values, uint64[n]: key << BIN_BITS | bin."""
-    out = np.empty(WORST_BYTES * len(values), np.uint8)
-    at, i, last_key = 0, 0, -1
-    while i < len(values):
-        key = int(np.int64(values[i] >> np.uint64(BIN_BITS)))
-        at = put_number(out, at, key - last_key)
-        last_key, last_bin = key, -1
-        while i < len(values) and np.int64(values[i] >> np.uint64(BIN_BITS)) == key:
-            first = i
-            while i < len(values) and values[i] == values[first]:
-                i += 1
-            here = int(np.int64(values[first] & np.uint64((1 << BIN_BITS) - 1)))
-            times = i - first
-            at = put_number(out, at, (here - last_bin) << 1 | (times > 1))
-            if times > 1:
-                at = put_number(out, at, times)
-            last_bin = here
-        out[at] = 0
-        at += 1
-    return out[:at].copy()
-
-
-@inlined
-def _add_bins(run: Bytes, at: int, counts: Ints, filled: Values) -> int:
-    """Add a key's bins from `at` on to counts, and mark them; where they end.
-
-    filled  uint64[65], a bit for each bin, and last a bit for each word of them that is not 0: most bins
-            of a key are empty, and are not looked at one by one
-    """
-    here = -1
-    while run[at] != 0:
-        code, at = _get(run, at)
-        here += code >> 1
-        times = 1
-        if code & 1:
-            times, at = _get(run, at)
-        counts[here] += times
-        filled[here >> 6] |= np.uint64(1) << np.uint64(here & 63)
-        filled[WORDS] |= np.uint64(1) << np.uint64(here >> 6)
-    return at + 1
-
-
-@inlined
-def put_bins(out: Bytes, at: int, counts: Ints, filled: Values) -> int:
-    """Write the bins of a key, and set counts and marks to 0; where they end."""
-    last = -1
-    while filled[WORDS] != 0:
-        word = lowest_bit(filled[WORDS])
-        filled[WORDS] &= filled[WORDS] - np.uint64(1)
-        bits = filled[word]
-        filled[word] = 0
-        while bits != 0:
-            here = word << 6 | lowest_bit(bits)
-            bits &= bits - np.uint64(1)
-            times = int(counts[here])
-            counts[here] = 0
-            at = put_number(out, at, (here - last) << 1 | (times > 1))
-            if times > 1:
-                at = put_number(out, at, times)
-            last = here
-    out[at] = 0
-    return at + 1
-
-
-@inlined
-def _next_key(run: Bytes, at: int, end: int, key: int) -> tuple[int, int]:
-    """The key after `key`, NO_KEY at the end, and where its bins begin."""
-    if at >= end:
-        return NO_KEY, at
-    distance, at = _get(run, at)
-    return key + distance, at
-
-
-@kernel
-def _merged(runs: Bytes, edges: Ints) -> npt.NDArray[np.uint8]:
-    """One run of several; run i is runs[edges[i]:edges[i + 1]]."""
-    many = len(edges) - 1
-    keys, places = np.full(many, -1, np.int64), edges[:-1].copy()
-    for i in range(many):
-        keys[i], places[i] = _next_key(runs, places[i], edges[i + 1], -1)
-    out = np.empty(len(runs), np.uint8)
-    counts, filled = np.zeros(1 << BIN_BITS, np.int64), np.zeros(WORDS + 1, np.uint64)
-    at, last = 0, -1
-    while True:
-        key, first, shared = NO_KEY, 0, 0
-        for i in range(many):
-            if keys[i] < key:
-                key, first, shared = int(keys[i]), i, 1
-            elif keys[i] == key:
-                shared += 1
-        if key == NO_KEY:
-            return out[:at].copy()
-        at = put_number(out, at, key - last)
-        last = key
-        if shared == 1:
-            place = places[first]
-            while runs[place] != 0:
-                out[at] = runs[place]
-                at += 1
-                place += 1
-            out[at] = 0
-            at += 1
-            keys[first], places[first] = _next_key(runs, place + 1, edges[first + 1], key)
-            continue
-        for i in range(first, many):
-            if keys[i] == key:
-                place = _add_bins(runs, places[i], counts, filled)
-                keys[i], places[i] = _next_key(runs, place, edges[i + 1], key)
-        at = put_bins(out, at, counts, filled)
-
-
-@inlined
-def _read_bins(run: Bytes, at: int, places: Ints, upto: Ints) -> tuple[int, int]:
-    """Write a key's bins from `at` on to places, and to upto the values up to and with each; bins, end."""
-    here, total, n = -1, 0, 0
-    while run[at] != 0:
-        code, at = _get(run, at)
-        here += code >> 1
-        times = 1
-        if code & 1:
-            times, at = _get(run, at)
-        total += times
-        places[n], upto[n] = here, total
-        n += 1
-    return n, at + 1
-
-
-@kernel
-def _quantile(run: Bytes, q: float, centres: npt.NDArray[np.float64], keys: int) -> npt.NDArray[np.float64]:
-    """Quantile of every key by the rule of `histogram.quantile`: float64[keys]."""
-    found = np.full(keys, np.nan)
-    places, upto = np.empty(1 << BIN_BITS, np.int64), np.empty(1 << BIN_BITS, np.int64)
-    key, at = _next_key(run, 0, len(run), -1)
-    while key != NO_KEY:
-        n, at = _read_bins(run, at, places, upto)
-        exact = (upto[n - 1] - 1) * q
-        rank = np.int64(exact)
-        here = 0
-        while upto[here] <= rank:
-            here += 1
-        after = here
-        while upto[after] <= min(rank + 1, upto[n - 1] - 1):
-            after += 1
-        low, high = centres[places[here]], centres[places[after]]
-        found[key] = low + (exact - rank) * (high - low)
-        key, at = _next_key(run, at, len(run), key)
-    return found
-
-
-@kernel
-def _ranked(
-    run: Bytes, q: npt.NDArray[np.float64], least: int, keys: Ints, totals: Ints, bins: npt.NDArray[np.uint16]
-) -> int:
-    """Fill the first rows of keys, totals and bins as `Runs.ranked` gives them; their number."""
-    places, upto = np.empty(1 << BIN_BITS, np.int64), np.empty(1 << BIN_BITS, np.int64)
-    row = 0
-    key, at = _next_key(run, 0, len(run), -1)
-    while key != NO_KEY:
-        n, at = _read_bins(run, at, places, upto)
-        total = upto[n - 1]
-        if total >= least:
-            here = 0
-            for i in range(len(q)):
-                rank = int((total - 1) * q[i])
-                while upto[here] <= rank:
-                    here += 1
-                after = here
-                while upto[after] <= min(rank + 1, total - 1):
-                    after += 1
-                bins[row, i, 0], bins[row, i, 1] = places[here], places[after]
-            keys[row], totals[row] = key, total
-            row += 1
-        key, at = _next_key(run, at, len(run), key)
-    return row
-
-
-@kernel
-def _entries(run: Bytes, write: bool, found: Ints) -> int:
-    """Number of filled bins; with `write` they are put in found, int64[3, n] (key, bin, count)."""
-    n = 0
-    key, at = _next_key(run, 0, len(run), -1)
-    while key != NO_KEY:
-        here = -1
-        while run[at] != 0:
-            code, at = _get(run, at)
-            here += code >> 1
-            times = 1
-            if code & 1:
-                times, at = _get(run, at)
-            if write:
-                found[0, n], found[1, n], found[2, n] = key, here, times
-            n += 1
-        key, at = _next_key(run, at + 1, len(run), key)
-    return n
 
 
 def between(
@@ -275,57 +58,89 @@ def between(
 
 
 @kernel
-def _buffer(
-    pending: Values, filled: int, keys: npt.NDArray[np.int32], bins: Ints, row: int
-) -> tuple[int, int]:
-    """Append values from `row` on until the buffer is full: values held, row reached."""
-    while row < len(keys) and filled < len(pending):
+def _packed(keys: npt.NDArray[np.int32], bins: Ints, values: Values) -> int:
+    """Write values to the first of values, uint64[n]; how many there are."""
+    found = 0
+    for row in range(len(keys)):
         # no branch: what does not count is overwritten by the next value
-        pending[filled] = np.uint64(np.int64(keys[row]) << BIN_BITS | bins[row])
-        filled += (keys[row] >= 0) & (bins[row] >= 0)
-        row += 1
-    return filled, row
+        values[found] = np.uint64(np.int64(keys[row]) << BIN_BITS | bins[row])
+        found += (keys[row] >= 0) & (bins[row] >= 0)
+    return found
 
 
-class Runs:
-    """Log histograms by key, see the module. Changed by `add`, `merge`, `compact`.
+class Pending:
+    """Values that are sorted once there are CHUNK of them. Changed by `take` and `sorted`.
 
-    levels   runs by level, fewer than FAN at each
-    pending  uint64[CHUNK], values not yet in a run, the first `filled` of them
+    held    uint64[CHUNK], the first `filled` of them; empty before the first
     """
 
     def __init__(self) -> None:
-        self.levels: list[list[Bytes]] = [[]]
-        self.pending: Values = np.zeros(0, np.uint64)
+        self.held: Values = np.zeros(0, np.uint64)
         self.filled = 0
+
+    def take(self, values: Values) -> Values:
+        """Append values as far as there is room; the rest."""
+        if not len(self.held):
+            self.held = np.empty(CHUNK, np.uint64)
+        some = values[: len(self.held) - self.filled]
+        self.held[self.filled : self.filled + len(some)] = some
+        self.filled += len(some)
+        return values[len(some) :]
+
+    @property
+    def full(self) -> bool:
+        """Whether no more fit."""
+        return 0 < self.filled == len(self.held)
+
+    def sorted(self) -> Values:
+        """All values, sorted; there are none any more."""
+        values = self.held[: self.filled]
+        self.held, self.filled = np.zeros(0, np.uint64), 0
+        values.sort()
+        return values
+
+
+class Runs:
+    """Log histograms by key, see the module. Changed by `add`, `count`, `put`, `merge`, `compact`.
+
+    often    counts of keys that come often, from `count`; they are not in a run yet
+    levels   runs by level, fewer than FAN at each
+    pending  values not yet in a run
+    """
+
+    def __init__(self) -> None:
+        self.often: Frequent | None = None
+        self.levels: list[list[Bytes]] = [[]]
+        self.pending = Pending()
 
     def add(self, keys: npt.NDArray[np.int32], bins: Ints) -> None:
         """Add values: int32[n] keys and int64[n] log bins; where either is negative, there is none."""
-        row = 0
-        while row < len(keys):
-            if not len(self.pending):
-                self.pending = np.empty(CHUNK, np.uint64)
-            self.filled, row = _buffer(self.pending, self.filled, keys, bins, row)
-            if self.filled == len(self.pending):
-                self.flush()
+        values = np.empty(len(keys), np.uint64)
+        self.put(values[: _packed(keys, bins, values)])
+
+    def count(self, often: Frequent, keys: npt.NDArray[np.int32], bins: npt.NDArray[np.int16]) -> None:
+        """Add values as `add`, those of keys that come often to counts of one number.
+
+        keys, bins  int32[n] and int16[n]; with a key below 0 or a bin of 0 or less there is no value
+        """
+        self.often = often
+        self.put(often.sift(keys, bins, bins))
+        if often.full:
+            self.enter(*often.taken())
 
     def put(self, values: Values) -> None:
         """Add values, uint64[n]: key << BIN_BITS | bin."""
         while len(values):
-            if not len(self.pending):
-                self.pending = np.empty(CHUNK, np.uint64)
-            some = values[: len(self.pending) - self.filled]
-            self.pending[self.filled : self.filled + len(some)] = some
-            self.filled, values = self.filled + len(some), values[len(some) :]
-            if self.filled == len(self.pending):
-                self.flush()
+            values = self.pending.take(values)
+            if self.pending.full:
+                self.enter_sorted(self.pending.sorted())
 
     def flush(self) -> None:
-        """Make a run of the values that wait."""
-        if self.filled:
-            values, self.pending, self.filled = self.pending[: self.filled], np.zeros(0, np.uint64), 0
-            values.sort()
-            self.enter_sorted(values)
+        """Make runs of all that is in none."""
+        if self.often and self.often.used:
+            self.enter(*self.often.taken())
+        if self.pending.filled:
+            self.enter_sorted(self.pending.sorted())
 
     def merge(self, later: Runs) -> None:
         """Take over all values of another, which is used up."""
@@ -345,7 +160,7 @@ class Runs:
 
     def quantile(self, q: float, keys: int, *, whole: bool = False) -> npt.NDArray[np.float64]:
         """Quantile q (0 … 1) of keys 0 … keys - 1: float64[keys]; whole: the values are whole numbers."""
-        return _quantile(self.compact(), q, WHOLE_CENTRES if whole else REAL_CENTRES, keys)
+        return quantiles(self.compact(), q, WHOLE_CENTRES if whole else REAL_CENTRES, keys)
 
     def ranked(self, q: Sequence[float], least: int = 1) -> tuple[Ints, Ints, npt.NDArray[np.uint16]]:
         """Whole numbers from which `between` makes quantiles, for keys with at least `least` values.
@@ -359,24 +174,24 @@ class Runs:
         most = len(run) // 3  # a key takes at least 3 bytes
         keys, totals = np.empty((2, most), np.int64)
         bins = np.empty((most, len(q), 2), np.uint16)
-        n = _ranked(run, np.asarray(q, np.float64), least, keys, totals, bins)
+        n = fill_ranked(run, np.asarray(q, np.float64), least, keys, totals, bins)
         return keys[:n].copy(), totals[:n].copy(), bins[:n].copy()
 
     def entries(self) -> tuple[Ints, Ints, Ints]:
         """All filled bins, by key, then by bin: int64[n] keys, bins, counts."""
         run = self.compact()
-        found = np.empty((3, _entries(run, False, np.empty((3, 0), np.int64))), np.int64)
-        _entries(run, True, found)
+        found = np.empty((3, fill_entries(run, False, np.empty((3, 0), np.int64))), np.int64)
+        fill_entries(run, True, found)
         return found[0], found[1], found[2]
 
     def __getstate__(self) -> dict[str, object]:
-        """What is stored: runs alone, so that no half-filled buffer is."""
+        """What is stored: runs alone, so that neither counts nor a half-filled buffer is."""
         self.flush()
         return self.__dict__
 
     def enter_sorted(self, values: Values) -> None:
         """Take sorted values, uint64[n]: key << BIN_BITS | bin."""
-        self.enter(_coded(values))
+        self.enter(coded(values))
 
     def enter(self, run: Bytes) -> None:
         """Take a run of about CHUNK values."""
@@ -398,4 +213,4 @@ def _together(runs: list[Bytes]) -> Bytes:
     edges = np.cumsum([0, *(len(run) for run in runs)])
     joined = np.concatenate(runs) if runs else np.zeros(0, np.uint8)
     runs.clear()
-    return _merged(joined, edges)
+    return merged(joined, edges)

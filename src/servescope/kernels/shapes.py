@@ -5,8 +5,7 @@
     held.merge(later)                   # takes over the values of another; any order gives the same counts
     held.quantiles(0.5, keys)           # float64[2, keys], NaN where a key has no value
 
-Rows are sorted once for both numbers. A table of counts is no faster, even for the 9,000 models of a
-year: it is larger than the processor's cache.
+Rows are sorted once for both numbers, and those of keys that come often not at all.
 
 Slow twin: tests/reference/runs.py.
 """
@@ -16,33 +15,28 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from servescope.kernels import runs
+from servescope.kernels.frequent import Frequent
 from servescope.kernels.jit import kernel
-from servescope.kernels.runs import BIN_BITS, WORDS, Runs, Values, put_bins, put_number
+from servescope.kernels.run_coding import (
+    BIN_BITS,
+    BIN_MASK,
+    WORDS,
+    WORST_BYTES,
+    Values,
+    put_bins,
+    put_number,
+)
+from servescope.kernels.runs import Pending, Runs
 
 Codes = npt.NDArray[np.int32]
 Bins = npt.NDArray[np.int16]
-MASK = np.uint64((1 << BIN_BITS) - 1)
-
-
-@kernel
-def _buffer(
-    pending: Values, filled: int, keys: Codes, first: Bins, second: Bins, row: int
-) -> tuple[int, int]:
-    """Append values from `row` on until the buffer is full: values held, row reached."""
-    while row < len(keys) and filled < len(pending):
-        # no branch: what does not count is overwritten by the next value
-        bins = np.int64(first[row]) << BIN_BITS | np.int64(second[row])
-        pending[filled] = np.uint64(np.int64(keys[row]) << (2 * BIN_BITS) | bins)
-        filled += (keys[row] >= 0) & (first[row] > 0) & (second[row] > 0)
-        row += 1
-    return filled, row
+LOW, WIDTH = 1_201, 576  # bins of pages: from 1 up to before 575,000
 
 
 @kernel
 def _second_coded(values: Values) -> npt.NDArray[np.uint8]:
     """The run (see `runs`) of keys and second bins of sorted values, uint64[n]."""
-    out = np.empty(runs.WORST_BYTES * len(values), np.uint8)
+    out = np.empty(WORST_BYTES * len(values), np.uint8)
     counts, filled = np.zeros(1 << BIN_BITS, np.int64), np.zeros(WORDS + 1, np.uint64)
     at, i, last_key = 0, 0, -1
     while i < len(values):
@@ -50,7 +44,7 @@ def _second_coded(values: Values) -> npt.NDArray[np.uint8]:
         at = put_number(out, at, key - last_key)
         last_key = key
         while i < len(values) and np.int64(values[i] >> np.uint64(2 * BIN_BITS)) == key:
-            here = np.int64(values[i] & MASK)
+            here = np.int64(values[i] & BIN_MASK)
             counts[here] += 1
             filled[here >> 6] |= np.uint64(1) << np.uint64(here & 63)
             filled[WORDS] |= np.uint64(1) << np.uint64(here >> 6)
@@ -70,31 +64,42 @@ class ShapeRuns:
     """Sorted runs of both numbers. Changed by `add`, `merge`.
 
     both     runs of the first and of the second number
-    pending  uint64[CHUNK], values not yet in a run: key, first and second bin; the first `filled` of them
+    often    counts of keys that come often; they are not in a run yet
+    pending  values not yet in a run: key, first and second bin
     """
 
     def __init__(self) -> None:
         self.both = (Runs(), Runs())
-        self.pending: Values = np.zeros(0, np.uint64)
-        self.filled = 0
+        self.often = Frequent(2, LOW, WIDTH)
+        self.pending = Pending()
 
     def add(self, keys: Codes, first: Bins, second: Bins) -> None:
         """See the module; rows with a key below 0 or a bin of 0 are left out."""
-        row = 0
-        while row < len(keys):
-            if not len(self.pending):
-                self.pending = np.empty(runs.CHUNK, np.uint64)
-            self.filled, row = _buffer(self.pending, self.filled, keys, first, second, row)
-            if self.filled == len(self.pending):
-                self._flush()
+        values = self.often.sift(keys, first, second)
+        if self.often.full:
+            self._empty()
+        while len(values):
+            values = self.pending.take(values)
+            if self.pending.full:
+                self._sort()
+
+    def _empty(self) -> None:
+        """Make runs of counts."""
+        for held, run in zip(self.both, self.often.taken(), strict=True):
+            held.enter(run)
+
+    def _sort(self) -> None:
+        """Make runs of values that wait."""
+        values = self.pending.sorted()
+        self.both[1].enter(_second_coded(values))
+        _without_second(values)
+        self.both[0].enter_sorted(values)
 
     def _flush(self) -> None:
-        if self.filled:
-            values, self.pending, self.filled = self.pending[: self.filled], np.zeros(0, np.uint64), 0
-            values.sort()
-            self.both[1].enter(_second_coded(values))
-            _without_second(values)
-            self.both[0].enter_sorted(values)
+        if self.often.used:
+            self._empty()
+        if self.pending.filled:
+            self._sort()
 
     def merge(self, later: ShapeRuns) -> None:
         """See the module."""
@@ -109,6 +114,6 @@ class ShapeRuns:
         return np.stack([held.quantile(q, keys, whole=True) for held in self.both])
 
     def __getstate__(self) -> dict[str, object]:
-        """What is stored: runs alone, so that no half-filled buffer is."""
+        """What is stored: runs alone, so that neither counts nor a half-filled buffer is."""
         self._flush()
         return self.__dict__

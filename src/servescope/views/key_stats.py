@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from servescope import schema
 from servescope.kernels.jit import kernel
+from servescope.kernels.prefetch import prefetch
 from servescope.kernels.room import cut, grown
 from servescope.tables import table
 from servescope.views.clock import months_of
 from servescope.views.derived import token_bins
-from servescope.views.key_tally import KeyTally, rows_of
+from servescope.views.key_tally import AHEAD, KeyTally, rows_of
 from servescope.views.sketch import Context, View, held, int32, int64
 
 if TYPE_CHECKING:
@@ -47,13 +48,19 @@ def _meet(
     cohort: npt.NDArray[np.int32],
 ) -> None:
     """Note each user's first arrival + 1 and least cohort - ABOVE_COHORT (0: none): int64[users, 2]."""
-    for i in range(len(user)):
-        who = user[i]
-        if who >= 0:
-            if met[who, FIRST] == 0:
-                met[who, FIRST] = arrival[i] + 1
-            month = cohort[i] - ABOVE_COHORT if cohort[i] != schema.NULL_INT32 else 0
-            met[who, COHORT] = min(met[who, COHORT], month)
+    for begin in range(0, len(user), AHEAD):
+        end = min(begin + AHEAD, len(user))
+        for i in range(begin, end):
+            prefetch(met, np.int64(user[i]) * 2)
+        for i in range(begin, end):
+            if user[i] >= 0:
+                who = np.uint64(user[i])
+                first, least = met[who, FIRST], met[who, COHORT]
+                month = np.int64(cohort[i]) - ABOVE_COHORT
+                month = month if cohort[i] != schema.NULL_INT32 else least
+                # always written: a branch on what cannot be foretold takes longer
+                met[who, FIRST] = first if first != 0 else arrival[i] + 1
+                met[who, COHORT] = min(least, month)
 
 
 @dataclass
@@ -88,12 +95,10 @@ class KeyStats:
 
     def merge(self, later: KeyStats) -> None:
         """Fold in the adjacent, later slice."""
-        own = slice(int(later.users.span[0]), int(later.users.span[1]))
-        if own.start < own.stop:
-            self.met = grown(self.met, own.stop)
-            mine, other = self.met[own], later.met[own]
-            mine[:, FIRST] = np.where(mine[:, FIRST] == 0, other[:, FIRST], mine[:, FIRST])
-            mine[:, COHORT] = np.minimum(mine[:, COHORT], other[:, COHORT])
+        self.met = grown(self.met, len(later.met))
+        mine, other = self.met[: len(later.met)], later.met
+        mine[:, FIRST] = np.where(mine[:, FIRST] == 0, other[:, FIRST], mine[:, FIRST])
+        mine[:, COHORT] = np.minimum(mine[:, COHORT], other[:, COHORT])
         self.users.merge(later.users)
         self.models.merge(later.models)
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from servescope import schema
 from servescope.kernels.jit import kernel
+from servescope.kernels.prefetch import prefetch
 from servescope.kernels.room import cut, grown
 from servescope.kernels.shapes import ShapeRuns
 
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 Bins = npt.NDArray[np.int16]
 Words = npt.NDArray[np.uint64]
-N_SHAPE, N_HIT, HIT_SUM = range(3)
+SUMS = 3
+N_SHAPE, N_HIT, HIT_SUM = range(SUMS)
+AHEAD = 256  # rows whose memory is asked for at once
 HIT_BITS = 32
 NONE = -1
 
@@ -39,28 +42,30 @@ def rows_of(
     shape, hit = np.empty(len(it), np.bool_), np.empty(len(it), np.int64)
     for i in range(len(it)):
         shape[i] = ((not has_it) | (it_bin[i] > 0)) & ((not has_ot) | (ot_bin[i] > 0))
-        hit[i] = NONE
-    for i in range(len(it)):  # apart: the loop above has no branch
-        if ct[i] != schema.NULL_INT32 and it[i] > 0:
-            hit[i] = (np.int64(min(max(ct[i], 0), it[i])) << HIT_BITS) // it[i]
+    for i in range(len(it)):  # apart: the loop above has less to wait for
+        known = (ct[i] != schema.NULL_INT32) & (it[i] > 0)
+        whole = np.int64(max(it[i], 1))
+        part = np.int64(min(max(ct[i], 0), whole)) << HIT_BITS
+        # a division of doubles, a third of the time of one of whole numbers, may round up to the next one
+        ratio = np.int64(part / float(whole))
+        ratio -= np.int64(ratio * whole > part)
+        hit[i] = ratio if known else NONE
     return shape, hit
 
 
 @kernel
-def _fold(
-    sums: Words, span: Ints, keys: npt.NDArray[np.int32], shape: npt.NDArray[np.bool_], hit: Ints
-) -> None:
-    """Add up rows in sums and span, both modified; see `KeyTally`."""
-    low, high = span[0], span[1]
-    for i in range(len(keys)):
-        key = np.int64(keys[i])
-        if key >= 0:
-            low, high = min(low, key), max(high, key + 1)
-            sums[key, N_SHAPE] += np.uint64(shape[i])
-            if hit[i] >= 0:
-                sums[key, N_HIT] += np.uint64(1)
-                sums[key, HIT_SUM] += np.uint64(hit[i])
-    span[0], span[1] = low, high
+def _fold(sums: Words, keys: npt.NDArray[np.int32], shape: npt.NDArray[np.bool_], hit: Ints) -> None:
+    """Add up rows in sums, modified; see `KeyTally`."""
+    for begin in range(0, len(keys), AHEAD):
+        end = min(begin + AHEAD, len(keys))
+        for i in range(begin, end):
+            prefetch(sums, np.int64(keys[i]) * SUMS)
+        for i in range(begin, end):
+            if keys[i] >= 0:
+                key, known = np.uint64(keys[i]), np.uint64(hit[i] >= 0)
+                sums[key, N_SHAPE] += np.uint64(shape[i])
+                sums[key, N_HIT] += known
+                sums[key, HIT_SUM] += np.uint64(hit[i]) * known
 
 
 @dataclass
@@ -68,12 +73,10 @@ class KeyTally:
     """Sums and histograms of dense keys, which need not be known before.
 
     sums    uint64[keys met so far, 3]: N_SHAPE, N_HIT, HIT_SUM in 2^-32
-    span    int64[2]: the lowest key met, the highest + 1
     shapes  histograms of input and output tokens of F-SHAPE rows
     """
 
-    sums: Words = field(default_factory=lambda: np.zeros((0, 3), np.uint64))
-    span: Ints = field(default_factory=lambda: np.array([2**62, 0], np.int64))
+    sums: Words = field(default_factory=lambda: np.zeros((0, SUMS), np.uint64))
     shapes: ShapeRuns = field(default_factory=ShapeRuns)
 
     def add(
@@ -90,16 +93,13 @@ class KeyTally:
         it_bin, ot_bin  int16[rows], log bins; 0 where the row is not of F-SHAPE
         """
         self.sums = grown(self.sums, 1 + int(keys.max(initial=-1)))
-        _fold(self.sums, self.span, keys, *rows)
+        _fold(self.sums, keys, *rows)
         self.shapes.add(keys, it_bin, ot_bin)
 
     def merge(self, later: KeyTally) -> None:
         """Add the counts of another, which is used up. Changes this one."""
-        low, high = int(later.span[0]), int(later.span[1])
-        if low < high:
-            self.sums = grown(self.sums, high)
-            self.sums[low:high] += later.sums[low:high]
-            self.span[0], self.span[1] = min(self.span[0], low), max(self.span[1], high)
+        self.sums = grown(self.sums, len(later.sums))
+        self.sums[: len(later.sums)] += later.sums
         self.shapes.merge(later.shapes)
 
     def columns(self, keys: int, has: Mapping[str, bool]) -> dict[str, tuple[pa.DataType, Any]]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from servescope.kernels.histogram import LOG_BINS, log_bin
 from servescope.kernels.jit import inlined, kernel
 from servescope.kernels.prefetch import prefetch
-from servescope.kernels.runs import BIN_BITS
+from servescope.kernels.run_coding import BIN_BITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
