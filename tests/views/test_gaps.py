@@ -57,6 +57,8 @@ def tables(trace: Trace, slice_rows: int | None, **options: Any) -> dict[str, li
     with pytest.MonkeyPatch.context() as patch, slices_of(slice_rows) as engine:
         patch.setattr(model_gaps, "WINDOW_CELLS", 7)
         patch.setattr(model_gaps, "STAGED_CELLS", 3)
+        patch.setattr(model_gaps, "LEAST_SQUARE", 1)
+        patch.setattr(model_gaps, "SQUARES", 2)
         patch.setattr(runs, "CHUNK", 5)
         found, _, _ = run_views(trace, TABLES, threads=1, options=ViewOptions(**options), **engine)
     return {table.name: table.rows() for table in found}

@@ -66,6 +66,16 @@ def _places(low: int, width: int, bins: Bins, wanted: Flags, places: Lines) -> i
 
 
 @kernel
+def _left(wanted: Flags, places: Lines, left: int) -> npt.NDArray[np.int64]:
+    """The numbers of the wanted rows that have no place, of which there are so many."""
+    rows, found = np.empty(left + 1, np.int64), 0
+    for i in range(len(places)):
+        rows[found] = i
+        found += wanted[i] & (places[i] == 0)
+    return rows[:left]
+
+
+@kernel
 def _count(counts: npt.NDArray[np.uint32], places: Lines) -> None:
     """Count every place once in counts, modified."""
     for i in range(len(places)):
@@ -114,7 +124,7 @@ class Pages:
         """Write to places where each row is counted, 0 for nowhere; the wanted rows that are not."""
         _pages(self.page_of, line, places)
         left = _places(self.low, self.width, bins, wanted, places)
-        return np.flatnonzero(wanted & (places == 0)) if left else np.zeros(0, np.int64)
+        return _left(wanted, places, left)
 
     def clear(self) -> None:
         """Set all counts to 0."""

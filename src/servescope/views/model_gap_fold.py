@@ -1,14 +1,20 @@
-"""Gaps between a model's requests, along the whole trace and inside each clock hour: the kernels."""
+"""Gaps between a model's requests, along the whole trace and inside each clock hour: the kernels.
+
+A batch is folded in several passes, each over little memory of a model: one after another, a row waits for
+what the row before wrote of the same model, and for the bin of its gap.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from servescope.kernels.histogram import BINS_A_DECADE, LOG_BINS, log_bin
 from servescope.kernels.jit import inlined, kernel
+from servescope.kernels.moments import add_square, add_words
+from servescope.kernels.run_coding import BIN_BITS
 from servescope.views.clock import HOUR_US
 
 if TYPE_CHECKING:
@@ -16,191 +22,256 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
+Codes = npt.NDArray[np.int32]
+Bins = npt.NDArray[np.int16]
+Flags = npt.NDArray[np.bool_]
 
 US_PER_S = 1e6
 FINE = 5  # log bins of 100 a decade in one of 20
 WIDE_BINS = (LOG_BINS - 1) // FINE
-TOGETHER = LOG_BINS // WIDE_BINS  # bins of the previous gap that share a key of the counts
-GROUPS = WIDE_BINS // TOGETHER  # keys of a model
-# of `facts`: first what every row changes, then what is final; -1: none, in the first two of each
-LAST, LAST_BIN, HOUR_REQUESTS, HOUR_GAPS, HOUR_SUM = range(5)
-FIRST, FIRST_BIN, GAPS, SUM = range(5, 9)  # gaps of the open hour are not in the last two, but in those above
-FACTS = 9
-HOUR_SQUARES, HIGH, LOW = range(3)  # of `squares`
-SQUARES = 3
+# bins of the previous gap that share a key of the runs, and keys of a model
+TOGETHER = LOG_BINS // WIDE_BINS
+GROUPS = WIDE_BINS // TOGETHER
+GAPS, SUM, SQUARES = range(3)  # of the open hour
 assert BINS_A_DECADE == 20 * FINE
-WIDE = ((np.arange(LOG_BINS) - 1) // FINE).astype(np.int16)  # bin of 20 a decade of a log bin
+
+
+class Models(NamedTuple):
+    """What is known of every model; gaps are above 0, in microseconds.
+
+    first, last          int64[models], arrivals, -1 for none
+    first_bin, last_bin  int16[models], bins of gaps, 20 a decade, -1 for none
+    gaps, sums           int64[models], number and sum of final gaps, those outside the open hour
+    squares              uint64[models, 2], sum of their squares, see `moments`
+    requests             uint32[models], of the open hour
+    opened               uint64[models, 3], gaps inside the open hour: GAPS, SUM, SQUARES
+    """
+
+    first: Ints
+    last: Ints
+    first_bin: Bins
+    last_bin: Bins
+    gaps: Ints
+    sums: Ints
+    squares: Words
+    requests: npt.NDArray[np.uint32]
+    opened: Words
+
+
+def new_models(models: int) -> Models:
+    """Models without requests."""
+    none, no_bin = np.full(models, -1, np.int64), np.full(models, -1, np.int16)
+    nothing = np.zeros(models, np.int64)
+    return Models(
+        none, none.copy(), no_bin, no_bin.copy(), nothing, nothing.copy(), np.zeros((models, 2), np.uint64),
+        np.zeros(models, np.uint32), np.zeros((models, 3), np.uint64),
+    )  # fmt: skip
 
 
 @inlined
-def _add_squares(squares: Words, model: int, high: np.uint64, low: np.uint64) -> None:
-    """Add a number of two words to those of a model."""
-    total = squares[model, LOW] + low
-    squares[model, HIGH] += high + np.uint64(total < low)
-    squares[model, LOW] = total
-
-
-@inlined
-def _final_gap(facts: Ints, squares: Words, model: int, gap: int) -> None:
+def _final_gap(models: Models, model: int, gap: int) -> None:
     """Count a gap that lies in no hour."""
-    facts[model, GAPS] += 1
-    facts[model, SUM] += gap
-    a, b = np.uint64(gap) >> np.uint64(32), np.uint64(gap) & np.uint64(0xFFFFFFFF)
-    cross = a * b  # counts twice, at 2^32
-    high, low = a * a + (cross >> np.uint64(31)), (cross & np.uint64(0x7FFFFFFF)) << np.uint64(33)
-    _add_squares(squares, model, high, low)
-    _add_squares(squares, model, np.uint64(0), b * b)
+    models.gaps[model] += 1
+    models.sums[model] += gap
+    add_square(models.squares[model], gap)
 
 
 @inlined
-def _note(keys: npt.NDArray[np.int32], bins: Ints, at: int, model: int, previous: int, place: int) -> None:
-    """Write down a gap of bin `place` after one of bin `previous` (20 a decade; below 0: none)."""
-    if previous >= 0:
-        group = np.uint64(previous) // np.uint64(TOGETHER)
-        keys[at] = model * GROUPS + np.int64(group)
-        bins[at] = (previous - np.int64(group) * TOGETHER) * WIDE_BINS + place
-
-
-@inlined
-def _gap(facts: Ints, squares: Words, model: int, gap: int, in_hour: bool) -> int:
-    """Count a gap above 0 that follows all those of its model so far: bin of the one before, or -1."""
-    if in_hour:
-        facts[model, HOUR_GAPS] += 1
-        facts[model, HOUR_SUM] += gap
-        squares[model, HOUR_SQUARES] += np.uint64(gap) * np.uint64(gap)
-    else:
-        _final_gap(facts, squares, model, gap)
-    previous = facts[model, LAST_BIN]
-    facts[model, LAST_BIN] = WIDE[log_bin(gap / US_PER_S)]
-    if previous < 0:
-        facts[model, FIRST_BIN] = facts[model, LAST_BIN]
-    return int(previous)
+def wide_bin(gap_us: int) -> int:
+    """Bin of a gap, 20 a decade; -1 for 0."""
+    return (log_bin(gap_us / US_PER_S) + FINE - 1) // FINE - 1
 
 
 @kernel
-def fold(
-    facts: Ints,
-    squares: Words,
-    opened: npt.NDArray[np.uint8],
+def gaps_of(models: Models, model: Codes, arrival: Ints, gaps: Ints) -> None:
+    """Write the gap before each row to the one before of its model: 0 for none. Changes first and last."""
+    first, last = models.first, models.last
+    for i in range(len(model)):
+        at = np.uint32(model[i])
+        before = last[at]
+        last[at] = arrival[i]
+        if before < 0:
+            first[at] = before = arrival[i]
+        gaps[i] = arrival[i] - before
+
+
+@kernel
+def previous_of(models: Models, model: Codes, gaps: Ints, bins: Bins, previous: Bins) -> None:
+    """Write the bin of each gap, -1 for none, and that of its model's gap before, -1 if either is none.
+
+    Changes first_bin and last_bin.
+    """
+    first_bin, last_bin = models.first_bin, models.last_bin
+    for i in range(len(gaps)):
+        bins[i] = wide_bin(gaps[i])
+    for i in range(len(gaps)):
+        at = np.uint32(model[i])
+        before, own = last_bin[at], bins[i]
+        last_bin[at] = own if own >= 0 else before
+        previous[i] = before if own >= 0 else np.int16(-1)
+        if before < 0 and own >= 0:
+            first_bin[at] = own
+
+
+@kernel
+def fold_hours(
+    models: Models,
     cells: Cells,
     used: int,
     hour: int,
     clock_us: int,
-    model: npt.NDArray[np.int32],
+    model: Codes,
     arrival: Ints,
-    keys: npt.NDArray[np.int32],
-    bins: Ints,
+    gaps: Ints,
     row: int,
 ) -> tuple[int, int, int]:
     """Fold in rows from `row` on until there is no room for cells: row reached, cells used, open hour.
 
-    facts    int64[models, FACTS], modified: arrivals and gaps in microseconds
-    squares  uint64[models, SQUARES], modified
-    opened   uint8[models], 1 where the open hour has requests; modified
-    cells    finished hours, the first `used`; modified
-    hour     the open hour, whose cells are in facts and squares; -1 before the first row
-    keys     int32[rows], -1 before; modified: where a row ends a gap that has one before it,
-    bins     int64[rows]: what to count, see `_note`
+    models  changed but for what other passes change
+    cells   finished hours, the first `used`; modified
+    hour    the open hour; -1 before the first row
+    gaps    of `gaps_of`
     """
-    end = (hour + 1) * HOUR_US - clock_us  # of the open hour
+    requests, opened = models.requests, models.opened
+    across = np.empty(len(model) - row, np.int64)
     while row < len(model):
-        start = arrival[row]
-        if start >= end or hour < 0:
-            if used + len(facts) > len(cells.hour):
+        if hour < 0 or arrival[row] >= (hour + 1) * HOUR_US - clock_us:
+            if used + len(requests) > len(cells.hour):
                 return row, used, hour
-            used = finish(facts, squares, opened, cells, used, hour)
-            hour = (clock_us + start) // HOUR_US
-            end = (hour + 1) * HOUR_US - clock_us
-        at = int(model[row])
-        if at >= 0:
-            last = facts[at, LAST]
-            if last < 0:
-                facts[at, FIRST] = start
-            elif start > last:
-                previous = _gap(facts, squares, at, start - last, last >= end - HOUR_US)
-                _note(keys, bins, row, at, previous, facts[at, LAST_BIN])
-            facts[at, LAST] = start
-            facts[at, HOUR_REQUESTS] += 1
-            opened[at] = 1
-        row += 1
+            used = finish(models, cells, used, hour)
+            hour = (clock_us + arrival[row]) // HOUR_US
+        begin = hour * HOUR_US - clock_us
+        end = row + int(np.searchsorted(arrival[row:], begin + HOUR_US))
+        out = 0
+        for i in range(np.uint64(row), np.uint64(end)):
+            at = np.uint32(model[i])
+            inside = arrival[i] - gaps[i] >= begin
+            gap = np.uint64(gaps[i] if inside else 0)
+            requests[at] += np.uint32(1)
+            opened[at, GAPS] += np.uint64(gap > 0)
+            opened[at, SUM] += gap
+            opened[at, SQUARES] += gap * gap
+            across[out] = i
+            out += not inside
+        for i in across[:out]:
+            _final_gap(models, model[i], gaps[i])
+        row = end
     return row, used, hour
 
 
 @kernel
-def finish(
-    facts: Ints, squares: Words, opened: npt.NDArray[np.uint8], cells: Cells, used: int, hour: int
-) -> int:
+def finish(models: Models, cells: Cells, used: int, hour: int) -> int:
     """Move the open hour to cells (modified), which have room: cells used."""
-    for model in range(len(facts)):
-        if opened[model]:
+    for model in range(len(models.requests)):
+        if models.requests[model] > 0:
+            own = models.opened[model]
             cells.hour[used] = hour
             cells.model[used] = model
-            cells.requests[used] = facts[model, HOUR_REQUESTS]
-            cells.gaps[used] = facts[model, HOUR_GAPS]
-            cells.sums[used] = facts[model, HOUR_SUM]
-            cells.squares[used] = squares[model, HOUR_SQUARES]
+            cells.requests[used] = models.requests[model]
+            cells.gaps[used] = own[GAPS]
+            cells.sums[used] = own[SUM]
+            cells.squares[used] = own[SQUARES]
             used += 1
-            facts[model, GAPS] += facts[model, HOUR_GAPS]
-            facts[model, SUM] += facts[model, HOUR_SUM]
-            _add_squares(squares, model, np.uint64(0), squares[model, HOUR_SQUARES])
-            facts[model, HOUR_REQUESTS : HOUR_SUM + 1] = 0
-            squares[model, HOUR_SQUARES] = 0
-            opened[model] = 0
+            models.gaps[model] += np.int64(own[GAPS])
+            models.sums[model] += np.int64(own[SUM])
+            add_words(models.squares[model], np.uint64(0), own[SQUARES])
+            models.requests[model] = 0
+            own[:] = 0
     return used
 
 
 @kernel
-def reopen(facts: Ints, squares: Words, opened: npt.NDArray[np.uint8], cells: Cells) -> None:
+def reopen(models: Models, cells: Cells) -> None:
     """Add finished cells of the open hour to it; what they hold is final no more."""
     for at in range(len(cells.hour)):
         model = cells.model[at]
-        opened[model] = 1
-        facts[model, HOUR_REQUESTS] += cells.requests[at]
-        facts[model, HOUR_GAPS] += cells.gaps[at]
-        facts[model, HOUR_SUM] += cells.sums[at]
-        squares[model, HOUR_SQUARES] += cells.squares[at]
-        facts[model, GAPS] -= cells.gaps[at]
-        facts[model, SUM] -= cells.sums[at]
-        squares[model, HIGH] -= np.uint64(squares[model, LOW] < cells.squares[at])
-        squares[model, LOW] -= cells.squares[at]
+        own, squares = models.opened[model], models.squares[model]
+        models.requests[model] += cells.requests[at]
+        own[GAPS] += cells.gaps[at]
+        own[SUM] += cells.sums[at]
+        own[SQUARES] += cells.squares[at]
+        models.gaps[model] -= np.int64(cells.gaps[at])
+        models.sums[model] -= np.int64(cells.sums[at])
+        squares[0] -= np.uint64(squares[1] < cells.squares[at])
+        squares[1] -= cells.squares[at]
 
 
 @kernel
-def stitch(
-    facts: Ints,
-    squares: Words,
-    later: Ints,
-    later_squares: Words,
-    end: int,
-    keys: npt.NDArray[np.int32],
-    bins: Ints,
-) -> None:
-    """Fold in the models of the adjacent, later slice but for its hours.
+def stitch(models: Models, later: Models, end: int, previous: Bins, bins: Bins) -> None:
+    """Fold in the models of the adjacent, later slice but for its open hour.
 
-    later, later_squares  facts and squares of the later slice
-    end                   end of the open hour, on the clock of the arrivals
-    keys, bins            as in `fold`, two places a model
+    end             end of the open hour, on the clock of the arrivals
+    previous, bins  int16[2 * models], -1 before; modified: two gaps in a row, see `previous_of`
     """
-    for model in range(len(facts)):
-        first = later[model, FIRST]
+    for model in range(len(models.first)):
+        first, last = later.first[model], models.last[model]
         if first < 0:
             continue
-        last = facts[model, LAST]
         if last < 0:
-            facts[model, FIRST] = first
+            models.first[model] = first
         elif first > last:
-            in_hour = last >= end - HOUR_US and first < end
-            previous = _gap(facts, squares, model, first - last, in_hour)
-            _note(keys, bins, 2 * model, model, previous, facts[model, LAST_BIN])
-        if later[model, FIRST_BIN] >= 0:
-            _note(keys, bins, 2 * model + 1, model, facts[model, LAST_BIN], later[model, FIRST_BIN])
-            if facts[model, LAST_BIN] < 0:
-                facts[model, FIRST_BIN] = later[model, FIRST_BIN]
-            facts[model, LAST_BIN] = later[model, LAST_BIN]
-        facts[model, LAST] = later[model, LAST]
-        facts[model, GAPS] += later[model, GAPS]
-        facts[model, SUM] += later[model, SUM]
-        _add_squares(squares, model, later_squares[model, HIGH], later_squares[model, LOW])
+            if last >= end - HOUR_US and first < end:
+                gap = np.uint64(first - last)
+                models.opened[model, GAPS] += np.uint64(1)
+                models.opened[model, SUM] += gap
+                models.opened[model, SQUARES] += gap * gap
+            else:
+                _final_gap(models, model, first - last)
+            _follow(models, model, wide_bin(first - last), 2 * model, previous, bins)
+        if later.first_bin[model] >= 0:
+            _follow(models, model, later.first_bin[model], 2 * model + 1, previous, bins)
+            models.last_bin[model] = later.last_bin[model]
+        models.last[model] = later.last[model]
+        models.gaps[model] += later.gaps[model]
+        models.sums[model] += later.sums[model]
+        add_words(models.squares[model], later.squares[model, 0], later.squares[model, 1])
+
+
+@inlined
+def _follow(models: Models, model: int, own: int, at: int, previous: Bins, bins: Bins) -> None:
+    """Write down a bin after the last one of its model, and make it the last."""
+    previous[at], bins[at] = models.last_bin[model], own
+    if models.last_bin[model] < 0:
+        models.first_bin[model] = own
+    models.last_bin[model] = own
+
+
+@kernel
+def lines_of(
+    squares: Codes,
+    low: int,
+    width: int,
+    model: Codes,
+    previous: Bins,
+    lines: Codes,
+    wanted: Flags,
+    nowhere: int,
+) -> None:
+    """Write which rows have a gap before theirs, and their line: square of the model, then bin of that gap.
+
+    squares     int32[models], square of a model, -1 for none
+    low, width  first bin of a square, and number of its bins; nowhere: line of what no square holds
+    lines       int32[rows], modified; wanted: bool[rows], modified
+    """
+    first, bins, out = np.int32(low), np.int32(width), np.int32(nowhere)
+    for i in range(len(model)):
+        square, before = squares[np.uint32(model[i])], np.int32(previous[i])
+        held = (square >= 0) & (before >= first) & (before < first + bins)
+        lines[i] = square * bins + before - first if held else out
+        wanted[i] = before >= 0
+
+
+@kernel
+def pairs_of(rows: Ints, model: Codes, previous: Bins, bins: Bins) -> Words:
+    """Two gaps in a row, of some rows, as `run_coding` sorts them: key and bin."""
+    found = np.empty(len(rows), np.uint64)
+    for i in range(len(rows)):
+        row = rows[i]
+        before = np.uint32(previous[row])
+        group, rest = before // np.uint32(TOGETHER), before % np.uint32(TOGETHER)
+        key = np.uint64(model[row]) * np.uint64(GROUPS) + np.uint64(group)
+        found[i] = key << np.uint64(BIN_BITS) | np.uint64(rest * np.uint32(WIDE_BINS) + np.uint32(bins[row]))
+    return found
 
 
 @kernel

@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from servescope.kernels.histogram import EDGES
 from servescope.kernels.moments import as_int
+from servescope.kernels.pages import Pages
+from servescope.kernels.run_counts import run_of
 from servescope.kernels.runs import Runs
 from servescope.result import Table
 from servescope.tables import category, table
@@ -29,27 +31,25 @@ from servescope.views.gap_rows import (
 )  # fmt: skip
 from servescope.views.hour_cells import Cells, Coded, coded, cut, decoded, new_cells, windows
 from servescope.views.model_gap_fold import (
-    FACTS,
-    FIRST,
-    FIRST_BIN,
-    GAPS,
-    HIGH,
-    HOUR_REQUESTS,
-    HOUR_SQUARES,
-    HOUR_SUM,
-    LAST,
-    LAST_BIN,
-    LOW,
-    SQUARES,
-    SUM,
+    GROUPS,
+    TOGETHER,
+    WIDE_BINS,
+    Bins,
+    Codes,
     Ints,
-    Words,
+    Models,
     finish,
-    fold,
+    fold_hours,
+    gaps_of,
+    lines_of,
+    new_models,
+    pairs_of,
+    previous_of,
     reopen,
     spreads,
     stitch,
-)  # fmt: skip
+    wide_bin,
+)
 from servescope.views.sketch import TIMES, Context, View, held, int32, int64
 
 if TYPE_CHECKING:
@@ -57,7 +57,10 @@ if TYPE_CHECKING:
 
 COLUMNS = ("arrival_us", "model")
 STAGED_CELLS = 1 << 16
-HOURS = slice(HOUR_REQUESTS, HOUR_SUM + 1)
+# the models with most gaps have a square of counts each: bins of the gap before by bins of the gap
+SQUARES = 1 << 7
+LEAST_SQUARE = 1 << 13  # gaps of a model that gets one
+LOW_BIN, SQUARE_BINS = wide_bin(100), 20 * 8  # from 100 us up to 10^4 s
 WINDOW_CELLS = 1 << 20
 LEAST_GAPS = 5  # of an hour, for a coefficient of variation
 GAP_DOC = (
@@ -75,32 +78,38 @@ HOUR_DOC = (
 )
 
 
+def _new_pages() -> Pages:
+    lines = SQUARES * SQUARE_BINS
+    return Pages(lines, LOW_BIN, SQUARE_BINS, most=lines + 1)
+
+
 @dataclass
 class ModelGaps:
-    """facts, squares, opened: see `model_gap_fold.fold`; the open hour is in them, finished ones in cells.
+    """models: see there; finished hours are in cells.
 
-    previous  counts by model and bins of two gaps
+    previous  counts by model and bins of two gaps in a row: key model * GROUPS + previous // TOGETHER,
+              bin previous % TOGETHER * WIDE_BINS + own
+    squares   int32[models], square of a model, -1 for none
+    often     such counts of these models: line square * SQUARE_BINS + previous - LOW_BIN
     hour      the open hour, -1 before the first row
     staged    cells not yet in `done`, the first `used`
     done      finished cells in order of time
     """
 
     context: Context
-    facts: Ints = field(init=False)
-    squares: Words = field(init=False)
-    opened: npt.NDArray[np.uint8] = field(init=False)
+    models: Models = field(init=False)
+    squares: Codes = field(init=False)
     staged: Cells = field(init=False)
     previous: Runs = field(default_factory=Runs)
+    often: Pages = field(default_factory=_new_pages)
     hour: int = -1
     used: int = 0
     done: list[Coded] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         models = len(self.context.texts["model"])
-        self.facts = np.zeros((models, FACTS), np.int64)
-        self.facts[:, [LAST, LAST_BIN, FIRST, FIRST_BIN]] = -1
-        self.opened = np.zeros(models, np.uint8)
-        self.squares = np.zeros((models, SQUARES), np.uint64)
+        self.models = new_models(models)
+        self.squares = np.full(models, -1, np.int32)
         self.staged = new_cells(max(models, STAGED_CELLS))
 
     @property
@@ -111,16 +120,47 @@ class ModelGaps:
     def update(self, batch: Batch) -> None:
         """Fold in the next rows."""
         model, arrival = int32(batch, "model"), int64(batch, "arrival_us")
-        keys, bins = np.full(batch.rows, -1, np.int32), np.empty(batch.rows, np.int64)
+        if model.min() < 0:
+            stated = model >= 0
+            model, arrival = model[stated], arrival[stated]
+        gaps = np.empty(len(model), np.int64)
+        bins, previous = np.empty((2, len(model)), np.int16)
+        gaps_of(self.models, model, arrival, gaps)
+        previous_of(self.models, model, gaps, bins, previous)
+        self._count(model, previous, bins)
         row = 0
-        while row < batch.rows:
-            row, self.used, self.hour = fold(
-                self.facts, self.squares, self.opened, self.staged, self.used, self.hour,
-                self.context.meta.origin.clock_us, model, arrival, keys, bins, row,
+        while row < len(model):
+            row, self.used, self.hour = fold_hours(
+                self.models, self.staged, self.used, self.hour, self.context.meta.origin.clock_us,
+                model, arrival, gaps, row,
             )  # fmt: skip
-            if row < batch.rows:
+            if row < len(model):
                 self._unstage()
-        self.previous.add(keys, bins)
+
+    def _count(self, model: Codes, previous: Bins, bins: Bins) -> None:
+        """Count two gaps in a row by the bins of both."""
+        if self.often.full(len(model)):
+            self._empty_pages()
+        lines, wanted = np.empty(len(model), np.int32), np.empty(len(model), np.bool_)
+        nowhere = len(self.often.page_of) - 1
+        lines_of(self.squares, LOW_BIN, SQUARE_BINS, model, previous, lines, wanted, nowhere)
+        left = self.often.count(lines, bins, wanted)
+        self.previous.put(pairs_of(left, model, previous, bins))
+        given = int(self.squares.max(initial=-1)) + 1
+        if given < SQUARES:
+            more = np.flatnonzero((self.models.gaps >= LEAST_SQUARE) & (self.squares < 0))[: SQUARES - given]
+            self.squares[more] = np.arange(given, given + len(more))
+
+    def _empty_pages(self) -> None:
+        """Move what is in squares to the runs."""
+        line, bins, counts = self.often.entries()
+        square, inside = np.divmod(line, SQUARE_BINS)
+        model_of = np.zeros(SQUARES, np.int64)
+        drawn = np.flatnonzero(self.squares >= 0)
+        model_of[self.squares[drawn]] = drawn
+        group, rest = np.divmod(inside + LOW_BIN, TOGETHER)
+        self.previous.enter(run_of(model_of[square] * GROUPS + group, rest * WIDE_BINS + bins, counts))
+        self.often = _new_pages()  # not cleared: the state may be written just now
 
     def _unstage(self) -> None:
         """Move staged cells to `done`."""
@@ -133,19 +173,18 @@ class ModelGaps:
         if later.hour < 0:
             return
         later._unstage()
+        later._empty_pages()
         self._stitch(later)
-        border = self._border(later)
-        reopen(self.facts, self.squares, self.opened, border)
+        reopen(self.models, self._border(later))
         if later.hour > self.hour:
             if self.hour >= 0:
                 self._unstage()
-                self.used = finish(self.facts, self.squares, self.opened, self.staged, 0, self.hour)
+                self.used = finish(self.models, self.staged, 0, self.hour)
                 self._unstage()
             self.done += later.done
             self.hour = later.hour
-        self.facts[:, HOURS] += later.facts[:, HOURS]
-        self.squares[:, HOUR_SQUARES] += later.squares[:, HOUR_SQUARES]
-        self.opened |= later.opened
+        self.models.requests[:] += later.models.requests
+        self.models.opened[:] += later.models.opened
 
     def _border(self, later: ModelGaps) -> Cells:
         """Take the finished cells of our open hour out of the later slice."""
@@ -161,40 +200,36 @@ class ModelGaps:
     def _stitch(self, later: ModelGaps) -> None:
         self.previous.merge(later.previous)
         end = (self.hour + 1) * HOUR_US - self.context.meta.origin.clock_us
-        models = len(self.facts)
-        keys, bins = np.full(2 * models, -1, np.int32), np.empty(2 * models, np.int64)
-        stitch(self.facts, self.squares, later.facts, later.squares, end, keys, bins)
-        self.previous.add(keys, bins)
+        models = len(self.squares)
+        previous, bins = np.full((2, 2 * models), -1, np.int16)
+        stitch(self.models, later.models, end, previous, bins)
+        model = np.repeat(np.arange(models, dtype=np.int32), 2)
+        self.previous.put(pairs_of(np.flatnonzero(previous >= 0), model, previous, bins))
 
     def tables(self) -> list[Table]:
         """`model_gap`, by model; `model_gap_pair`, by model and bins; `model_hour`, by hour and model."""
-        facts, squares, rest = self.facts.copy(), self.squares.copy(), new_cells(len(self.facts))
-        count = 0
-        if self.hour >= 0:
-            count = finish(facts, squares, self.opened.copy(), rest, 0, self.hour)
-        return [self._gaps(facts, squares), self._pairs(), self._hours(cut(rest, 0, count))]
+        models, rest = Models._make(column.copy() for column in self.models), new_cells(len(self.squares))
+        count = finish(models, rest, 0, self.hour) if self.hour >= 0 else 0
+        return [self._gaps(models), self._pairs(), self._hours(cut(rest, 0, count))]
 
-    def _gaps(self, facts: Ints, squares: Words) -> Table:
-        models = np.flatnonzero(facts[:, FIRST] >= 0)
+    def _gaps(self, models: Models) -> Table:
+        seen = np.flatnonzero(models.first >= 0)
         means: list[float | None] = []
         spreads: list[float | None] = []
-        for n, total, words in zip(
-            facts[models, GAPS].tolist(),
-            facts[models, SUM].tolist(),
-            squares[models][:, [HIGH, LOW]],
-            strict=True,
-        ):
+        gaps, sums, squares = (column[seen] for column in (models.gaps, models.sums, models.squares))
+        for n, total, words in zip(gaps.tolist(), sums.tolist(), squares, strict=True):
             means.append(total / (n * 10**6) if n else None)
             spreads.append((n * as_int(words) - total * total) / (n * 10**12) if n else None)
         columns = {
-            "model": category(models, self.context.strings("model")),
-            "n_gaps": (pa.int64(), facts[models, GAPS]),
+            "model": category(seen, self.context.strings("model")),
+            "n_gaps": (pa.int64(), gaps),
             "gap_mean": (pa.float64(), means),
             "gap_M2": (pa.float64(), spreads),
         }
         return table("model_gap", columns, GAP_DOC)
 
     def _pairs(self) -> Table:
+        self._empty_pages()
         models, entries = self.context.strings("model"), self.previous.entries()
         # a year has tens of millions of rows
         rows = [
