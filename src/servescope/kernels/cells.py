@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.kernels import hashmap
-from servescope.kernels.jit import inlined, kernel
+from servescope.kernels.jit import borrowing_kernel, kernel
 
 Ints = npt.NDArray[np.int64]
 Keys = npt.NDArray[np.uint64]
@@ -40,13 +40,13 @@ class Store(NamedTuple):
     used: Ints
 
 
-@inlined
+@borrowing_kernel
 def has_room(store: Store, more: int) -> bool:
     """Whether this many more cells fit."""
     return bool(3 * (store.used[0] + more) <= 2 * len(store.keys))
 
 
-@inlined
+@borrowing_kernel
 def count(store: Store, key: np.uint64, times: int) -> None:
     """Add to a cell. Changes the store, which must have room."""
     slot = hashmap.slot_of(store.keys, store.counts, key)

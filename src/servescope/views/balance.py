@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from servescope.kernels.histogram import EDGES
 from servescope.tables import bin_columns, coded_texts, table
+from servescope.views import derived
 from servescope.views.balance_counts import AXIS_BINS, LOAD_METRICS, Counts
 from servescope.views.balance_rows import BELOW, Open, pick
 from servescope.views.clock import HOUR_US
@@ -80,11 +81,10 @@ class Balance:
             return
         places = np.full(len(self.context.texts.get("model", ())) + 1, -1, np.int64)
         places[list(self.context.lb_models)] = np.arange(len(self.context.lb_models))
-        model, instance, user, it, ot, ct = (int32(batch, name) for name in COLUMNS[1:7])
+        model, *codes = (int32(batch, name) for name in COLUMNS[1:7])
         numbers, rows = pick(
-            places, *self.window, self.context.meta.origin.clock_us,
-            arrival, model, instance, user, it, ot, ct,
-            float64(batch, "ttft_s"), int64(batch, "completed_us"),
+            places, *self.window, self.context.meta.origin.clock_us, arrival, model, tuple(codes),
+            float64(batch, "ttft_s"), derived.durations(batch), derived.latency_bins(batch),
         )  # fmt: skip
         self.ends.feed(rows, self.counts.add)
         if self.rows is not None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from servescope import schema
 from servescope.kernels import hashmap
-from servescope.kernels.cells import Cells, Store, count, has_room
+from servescope.kernels.cells import Cells
 from servescope.kernels.histogram import log_bin
 from servescope.kernels.jit import kernel
 from servescope.kernels.room import grown
@@ -60,27 +60,31 @@ def periods_of(
     returns    int32[cells, 4]: period, place, code, requests; int64[cells, 2]: tokens, cached tokens;
                int64[rows]: cell of each row, or -1
     """
-    cells, sums = np.zeros((len(rows), 4), np.int32), np.zeros((len(rows), 2), np.int64)
-    cell_of = np.full(len(rows), -1, np.int64)
-    used = 0
+    cells, sums = np.empty((len(rows) + 1, 4), np.int32), np.empty((len(rows) + 1, 2), np.int64)
+    cell_of = np.empty(len(rows), np.int64)
+    used, period, end = 0, 0, np.int64(-(2**63))
     for i in range(len(rows)):
-        row = rows[i]
-        if row[column] < 0:
+        place, code = rows[i, PLACE], rows[i, column]
+        cell_of[i] = -1
+        if code < 0:
             continue
-        period = row[CLOCK] // period_us
-        at = int(where[row[column], row[PLACE]])
+        if rows[i, CLOCK] >= end:  # in order, so that a division a period will do
+            period = rows[i, CLOCK] // period_us
+            end = (period + 1) * period_us
+        at = np.int64(where[code, place])
         # a place that an earlier call wrote lies beyond the cells, or holds one of another key
-        if at >= used or cells[at, 0] != period or cells[at, 1] != row[PLACE] or cells[at, 2] != row[column]:
-            at = used
-            used += 1
-            where[row[column], row[PLACE]] = at
-            cells[at, 0], cells[at, 1], cells[at, 2] = period, row[PLACE], row[column]
-        cell_of[i] = at
-        cells[at, 3] += 1
-        if row[IT] != schema.NULL_INT32 and (not both or row[OT] != schema.NULL_INT32):
-            sums[at, 0] += row[IT] + (row[OT] if both else 0)
-        if row[CT] != schema.NULL_INT32:
-            sums[at, 1] += row[CT]
+        old = at if at < used else np.int64(0)
+        held = (at < used) & (cells[old, 0] == period) & (cells[old, 1] == place) & (cells[old, 2] == code)
+        # no branch: the key is written again, what is new begins with 0
+        at = at if held else np.int64(used)
+        used += not held
+        where[code, place] = cell_of[i] = at
+        cells[at, 0], cells[at, 1], cells[at, 2] = period, place, code
+        cells[at, 3] = (cells[at, 3] if held else 0) + 1
+        known = (rows[i, IT] != schema.NULL_INT32) & ((not both) | (rows[i, OT] != schema.NULL_INT32))
+        tokens = rows[i, IT] + (rows[i, OT] if both else 0)
+        sums[at, 0] = (sums[at, 0] if held else 0) + (tokens if known else 0)
+        sums[at, 1] = (sums[at, 1] if held else 0) + (rows[i, CT] if rows[i, CT] != schema.NULL_INT32 else 0)
     return cells[:used].copy(), sums[:used].copy(), cell_of
 
 
@@ -120,41 +124,51 @@ def spread_of(
 
 
 @kernel
-def _loads(cells: Store, rows: Rows, first: int, sums: npt.NDArray[np.int64]) -> int:
-    """Count latencies by load from row `first` on; the first row of the second at which the map was full.
+def loads_of(rows: Rows, sums: Ints) -> npt.NDArray[np.int64]:
+    """Load of each row, int64[rows]: tokens of its second, model and instance; 0 where none are known.
 
-    cells  the map, modified
-    rows   whole seconds in time order
-    sums   int64[instances, places], all 0, and 0 again afterwards: load of the current second
+    rows  whole seconds in time order
+    sums  int64[instances, places], all 0, and 0 again afterwards
     """
+    loads = np.empty(len(rows), np.int64)
+    first = 0
+    for i in range(len(rows)):
+        known = (
+            (rows[i, INSTANCE] >= 0) & (rows[i, IT] != schema.NULL_INT32) & (rows[i, OT] != schema.NULL_INT32)
+        )
+        loads[i] = rows[i, IT] + rows[i, OT] if known else 0
     while first < len(rows):
-        second = rows[first, CLOCK] // SECOND_US
-        end = first
-        while end < len(rows) and rows[end, CLOCK] // SECOND_US == second:
+        end, after = first + 1, (rows[first, CLOCK] // SECOND_US + 1) * SECOND_US
+        while end < len(rows) and rows[end, CLOCK] < after:
             end += 1
-        if not has_room(cells, 2 * (end - first)):
-            return first
-        for i in range(first, end):
-            if (
-                rows[i, INSTANCE] >= 0
-                and rows[i, IT] != schema.NULL_INT32
-                and rows[i, OT] != schema.NULL_INT32
-            ):
-                sums[rows[i, INSTANCE], rows[i, PLACE]] += rows[i, IT] + rows[i, OT]
-        for i in range(first, end):
-            row = rows[i]
-            load = sums[row[INSTANCE], row[PLACE]] if row[INSTANCE] >= 0 else 0
-            if load > 0:
-                cell = row[PLACE] << 31 | axis_bin(load) << 21
-                if row[IT] > 0 and row[TTFT] != UNKNOWN:
-                    count(cells, np.uint64(cell | axis_bin(row[IT]) << 12 | row[TTFT]), 1)
-                if row[OT] > 0 and row[DECODE] != UNKNOWN:
-                    count(cells, np.uint64(cell | 1 << 30 | axis_bin(row[OT]) << 12 | row[DECODE]), 1)
-        for i in range(first, end):
-            if rows[i, INSTANCE] >= 0:
-                sums[rows[i, INSTANCE], rows[i, PLACE]] = 0
+        if end - first > 1:  # most are alone
+            for i in range(first, end):
+                if rows[i, INSTANCE] >= 0:
+                    sums[rows[i, INSTANCE], rows[i, PLACE]] += loads[i]
+            for i in range(first, end):
+                if rows[i, INSTANCE] >= 0:
+                    loads[i] = sums[rows[i, INSTANCE], rows[i, PLACE]]
+            for i in range(first, end):
+                if rows[i, INSTANCE] >= 0:
+                    sums[rows[i, INSTANCE], rows[i, PLACE]] = 0
         first = end
-    return first
+    return loads
+
+
+@kernel
+def load_keys(rows: Rows, loads: Ints) -> npt.NDArray[np.uint64]:
+    """Keys of load cells, see above, of the latencies of rows."""
+    keys, found = np.empty(2 * len(rows) + 1, np.uint64), 0
+    for i in range(len(rows)):
+        # no branch: what does not count is overwritten by the next one
+        cell = rows[i, PLACE] << 31 | axis_bin(max(loads[i], 1)) << 21
+        keys[found] = np.uint64(cell | axis_bin(max(rows[i, IT], 1)) << 12 | max(rows[i, TTFT], 0))
+        found += (loads[i] > 0) & (rows[i, IT] > 0) & (rows[i, TTFT] != UNKNOWN)
+        keys[found] = np.uint64(
+            cell | 1 << 30 | axis_bin(max(rows[i, OT], 1)) << 12 | max(rows[i, DECODE], 0)
+        )
+        found += (loads[i] > 0) & (rows[i, OT] > 0) & (rows[i, DECODE] != UNKNOWN)
+    return keys[:found]
 
 
 class Spread(NamedTuple):
@@ -180,7 +194,7 @@ class Counts:
     hours    the same by user and hour
     loads    latencies by load, packed keys
     busiest  (place, user) -> earliest hour with most requests, at least BUSY
-    scratch  column -> room that `periods_of` and `_loads` need: as large as the codes so far, so it is not
+    scratch  column -> room that `periods_of` and `loads_of` need: as large as the codes so far, so it is not
              made anew for every few hours
     """
 
@@ -195,7 +209,7 @@ class Counts:
         """Count rows of whole hours, later than all before."""
         cells, sums, _ = self._periods(rows, INSTANCE, MINUTE_US, True)
         self.minutes.append((cells, sums))
-        self._add_loads(rows)
+        self.loads.add(load_keys(rows, loads_of(rows, self._room(LOADS, rows[:, INSTANCE], np.int64))))
         cells, sums, cell_of = self._periods(rows, USER, HOUR_US, False)
         self.hours.append((cells, sums))
         spread = spread_of(rows, cell_of, cells)
@@ -214,12 +228,6 @@ class Counts:
     ) -> tuple[npt.NDArray[np.int32], Ints, Ints]:
         where = self._room(column, rows[:, column], np.int32)
         return periods_of(rows, column, where, period_us, both)
-
-    def _add_loads(self, rows: Rows) -> None:
-        sums = self._room(LOADS, rows[:, INSTANCE], np.int64)
-        row = 0
-        while (row := _loads(self.loads.store, rows, row, sums)) < len(rows):
-            self.loads.grow()
 
     def _room(self, name: int, codes: Ints, kind: type[np.integer[Any]]) -> npt.NDArray[Any]:
         """Scratch with a row of places for each of these codes and all below."""

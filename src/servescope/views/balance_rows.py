@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from servescope import schema
-from servescope.kernels.histogram import log_bin
 from servescope.kernels.jit import kernel
+from servescope.views import derived
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+Codes = npt.NDArray[np.int32]
 Rows = npt.NDArray[np.int64]
 # columns of the rows: start on the trace clock, place of the model among the chosen ones, codes, tokens,
 # and log bins of time to first token and of decode time
@@ -30,40 +30,34 @@ def pick(
     end_us: int,
     clock_us: int,
     arrival: npt.NDArray[np.int64],
-    model: npt.NDArray[np.int32],
-    instance: npt.NDArray[np.int32],
-    user: npt.NDArray[np.int32],
-    it: npt.NDArray[np.int32],
-    ot: npt.NDArray[np.int32],
-    ct: npt.NDArray[np.int32],
+    model: Codes,
+    codes: tuple[Codes, ...],
     ttft: npt.NDArray[np.float64],
-    completed: npt.NDArray[np.int64],
+    duration: npt.NDArray[np.float64],
+    bins: npt.NDArray[np.int16],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Rows of the chosen models with first_us <= arrival < end_us: their numbers, int64[n], and Rows.
 
     places  int64[models + 1], place of a model code among the chosen ones, -1 for the others and null
+    codes   instance, user, and input, output and cached tokens, int32[rows] each
+    bins    see `derived.latency_bins`
     """
     low, high = np.searchsorted(arrival, first_us), np.searchsorted(arrival, end_us)
-    found = 0
+    numbers, found = np.empty(high - low + 1, np.int64), 0
     for i in range(low, high):
+        numbers[found] = i  # no branch: overwritten by the next one
         found += places[model[i]] >= 0
-    numbers = np.empty(found, np.int64)
     rows = np.empty((found, WIDTH), np.int64)
-    at = 0
-    for i in range(low, high):
-        if places[model[i]] >= 0:
-            row = rows[at]
-            numbers[at] = i
-            at += 1
-            row[CLOCK] = clock_us + arrival[i]
-            row[PLACE], row[INSTANCE], row[USER] = places[model[i]], instance[i], user[i]
-            row[IT], row[OT], row[CT] = it[i], ot[i], ct[i]
-            row[TTFT] = row[DECODE] = UNKNOWN
-            if not np.isnan(ttft[i]):
-                row[TTFT] = log_bin(ttft[i]) if ttft[i] >= 0.0 else BELOW
-                if completed[i] != schema.NULL_INT64:
-                    row[DECODE] = log_bin(max((completed[i] - arrival[i]) / 1e6 - ttft[i], 0.0))
-    return numbers, rows
+    for at in range(found):
+        row, i = rows[at], numbers[at]
+        row[CLOCK] = clock_us + arrival[i]
+        row[PLACE] = places[model[i]]
+        row[INSTANCE], row[USER] = codes[0][i], codes[1][i]
+        row[IT], row[OT], row[CT] = codes[2][i], codes[3][i], codes[4][i]
+        known = ttft[i] == ttft[i]  # not NaN
+        row[TTFT] = (bins[derived.TTFT, i] if ttft[i] >= 0.0 else BELOW) if known else UNKNOWN
+        row[DECODE] = bins[derived.DECODE, i] if known & (duration[i] == duration[i]) else UNKNOWN
+    return numbers[:found].copy(), rows
 
 
 class Open:
@@ -85,15 +79,15 @@ class Open:
         if not len(rows):
             return
         rows = np.concatenate([self.tail, rows]) if len(self.tail) else rows
-        periods = rows[:, CLOCK] // self.period_us
+        clock = rows[:, CLOCK].copy()
         if self.head is None:
-            cut = int(np.searchsorted(periods, periods[0] + 1))
+            cut = int(np.searchsorted(clock, (clock[0] // self.period_us + 1) * self.period_us))
             if cut == len(rows):
                 self.tail = rows
                 return
             self.head = rows[:cut].copy()
-            rows, periods = rows[cut:], periods[cut:]
-        cut = int(np.searchsorted(periods, periods[-1]))
+            rows, clock = rows[cut:], clock[cut:]
+        cut = int(np.searchsorted(clock, clock[-1] // self.period_us * self.period_us))
         if cut:
             close(rows[:cut])
         self.tail = rows[cut:].copy()
