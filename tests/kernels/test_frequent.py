@@ -59,9 +59,9 @@ def test_both_numbers_are_counted_once(pages: int, monkeypatch: pytest.MonkeyPat
 def test_one_number_is_counted_once(pages: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frequent, "PAGES", pages)
     key, first, _ = drawn(7, 20_000, 40)
-    held, often = Runs(), Frequent(1, 2, 8)
+    held = Runs(Frequent(1, 2, 8))
     for piece in pieces((key, first, first), 30):
-        held.count(often, *piece[:2])
+        held.count(*piece[:2])
     assert held.compact().tobytes() == slow.run(listed((key, first, first), 1))
 
 

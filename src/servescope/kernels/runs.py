@@ -103,13 +103,13 @@ class Pending:
 class Runs:
     """Log histograms by key, see the module. Changed by `add`, `count`, `put`, `merge`, `compact`.
 
-    often    counts of keys that come often, from `count`; they are not in a run yet
+    often    counts of keys that come often, of one number, for `count`; they are not in a run yet
     levels   runs by level, fewer than FAN at each
     pending  values not yet in a run
     """
 
-    def __init__(self) -> None:
-        self.often: Frequent | None = None
+    def __init__(self, often: Frequent | None = None) -> None:
+        self.often = often
         self.levels: list[list[Bytes]] = [[]]
         self.pending = Pending()
 
@@ -118,15 +118,15 @@ class Runs:
         values = np.empty(len(keys), np.uint64)
         self.put(values[: _packed(keys, bins, values)])
 
-    def count(self, often: Frequent, keys: npt.NDArray[np.int32], bins: npt.NDArray[np.int16]) -> None:
-        """Add values as `add`, those of keys that come often to counts of one number.
+    def count(self, keys: npt.NDArray[np.int32], bins: npt.NDArray[np.int16]) -> None:
+        """Add values as `add`, those of keys that come often to `often`, which there must be.
 
         keys, bins  int32[n] and int16[n]; with a key below 0 or a bin of 0 or less there is no value
         """
-        self.often = often
-        self.put(often.sift(keys, bins, bins))
-        if often.full:
-            self.enter(*often.taken())
+        assert self.often is not None
+        self.put(self.often.sift(keys, bins, bins))
+        if self.often.full:
+            self.enter(*self.often.taken())
 
     def put(self, values: Values) -> None:
         """Add values, uint64[n]: key << BIN_BITS | bin."""

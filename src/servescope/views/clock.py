@@ -48,11 +48,14 @@ def day_runs(clock: Ints) -> Iterator[tuple[int, int, int]]:
         low = high
 
 
-def month_runs(clock: Ints) -> Iterator[tuple[int, int, int]]:
-    """Month, first row and row after the last of every run of rows with one month; see `day_runs`."""
+def month_runs(times: Ints, zero_us: int = 0) -> Iterator[tuple[int, int, int]]:
+    """Month, first row and row after the last of every run of rows with one month; see `day_runs`.
+
+    zero_us  time 0 on the trace clock, where the times do not count from its own 0
+    """
     low = 0
-    while low < len(clock):
-        month = month_of(int(clock[low]))
-        high = int(np.searchsorted(clock, month_start_us(month + 1)))
+    while low < len(times):
+        month = month_of(int(times[low]) + zero_us)
+        high = int(np.searchsorted(times, month_start_us(month + 1) - zero_us))
         yield month, low, high
         low = high
