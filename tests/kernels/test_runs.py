@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from servescope.kernels import runs
 from servescope.kernels.histogram import LOG_BINS, REAL_CENTRES, WHOLE_CENTRES, log_bins, quantile
+from servescope.kernels.run_pieces import pieces
 from servescope.kernels.runs import Runs, between
 from tests.reference import runs as slow
 
@@ -78,11 +80,12 @@ def test_quantiles_are_those_of_one_histogram_a_key(values: list[tuple[int, int]
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 10**6)), max_size=60), st.integers(1, 12))
-def test_ranked_and_entries_are_those_of_dicts(values: list[tuple[int, int]], least: int) -> None:
+def test_ranked_and_pieces_are_those_of_dicts(values: list[tuple[int, int]], least: int) -> None:
     bins = [(key, int(np.argmax(log_bins(np.array([float(value)]))))) for key, value in values]
     counts = Counter(bins)
-    found = zip(*(part.tolist() for part in made(bins).entries()), strict=True)
-    assert list(found) == [(*at, counts[at]) for at in sorted(counts)]
+    found = [np.stack(piece, 1).tolist() for piece in pieces(made(bins).compact(), least)]
+    assert list(chain(*found)) == [[*at, counts[at]] for at in sorted(counts)]
+    assert all(len(piece) == least for piece in found[:-1])
     q = (0.0, 0.1, 0.5, 0.9, 1.0)
     keys, totals, places = made(bins).ranked(q, least)
     own = Counter(key for key, _ in bins)

@@ -224,23 +224,3 @@ def fill_ranked(
             row += 1
         key, at = next_key(run, at, len(run), key)
     return row
-
-
-@kernel
-def fill_entries(run: Bytes, write: bool, found: Ints) -> int:
-    """Number of filled bins; with `write` they are put in found, int64[3, n] (key, bin, count)."""
-    n = 0
-    key, at = next_key(run, 0, len(run), -1)
-    while key != NO_KEY:
-        here = -1
-        while run[at] != 0:
-            code, at = number_at(run, at)
-            here += code >> 1
-            times = 1
-            if code & 1:
-                times, at = number_at(run, at)
-            if write:
-                found[0, n], found[1, n], found[2, n] = key, here, times
-            n += 1
-        key, at = next_key(run, at + 1, len(run), key)
-    return n

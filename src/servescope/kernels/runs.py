@@ -9,7 +9,7 @@ misses a value, and a value of a rarely seen key takes 1 to 2 bytes instead of m
     held.merge(later)           # takes over the runs of another; any order gives the same counts
     held.quantile(0.5, keys)    # float64[keys], NaN where a key has no value
     held.ranked((0.5, 0.9), 10) # the same in whole numbers, of keys with at least 10 values
-    held.entries()              # int64[n] each: key, bin and count of all filled bins
+    pieces(held.compact(), 9)   # of `run_pieces`: key, bin and count of all filled bins, 9 at a time
 
 The coding of a run is that of `run_coding`. Values of keys that come often need no
 sorting: see `frequent`.
@@ -32,7 +32,6 @@ from servescope.kernels.run_coding import (
     Ints,
     Values,
     coded,
-    fill_entries,
     fill_ranked,
     merged,
     quantiles,
@@ -176,13 +175,6 @@ class Runs:
         bins = np.empty((most, len(q), 2), np.uint16)
         n = fill_ranked(run, np.asarray(q, np.float64), least, keys, totals, bins)
         return keys[:n].copy(), totals[:n].copy(), bins[:n].copy()
-
-    def entries(self) -> tuple[Ints, Ints, Ints]:
-        """All filled bins, by key, then by bin: int64[n] keys, bins, counts."""
-        run = self.compact()
-        found = np.empty((3, fill_entries(run, False, np.empty((3, 0), np.int64))), np.int64)
-        fill_entries(run, True, found)
-        return found[0], found[1], found[2]
 
     def __getstate__(self) -> dict[str, object]:
         """What is stored: runs alone, so that neither counts nor a half-filled buffer is."""

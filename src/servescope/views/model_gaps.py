@@ -14,6 +14,7 @@ from servescope.kernels.histogram import EDGES
 from servescope.kernels.moments import as_int
 from servescope.kernels.pages import Pages
 from servescope.kernels.run_counts import run_of
+from servescope.kernels.run_pieces import pieces
 from servescope.kernels.runs import Runs
 from servescope.result import Table
 from servescope.tables import category, table
@@ -230,12 +231,8 @@ class ModelGaps:
 
     def _pairs(self) -> Table:
         self._empty_pages()
-        models, entries = self.context.strings("model"), self.previous.entries()
-        # a year has tens of millions of rows
-        rows = [
-            _pair_rows(models, *(column[low : low + WINDOW_CELLS] for column in entries))
-            for low in range(0, max(len(entries[0]), 1), WINDOW_CELLS)
-        ]
+        models = self.context.strings("model")
+        rows = [_pair_rows(models, *piece) for piece in pieces(self.previous.compact(), WINDOW_CELLS)]
         return Table("model_gap_pair", pa.concat_tables(rows), PAIR_DOC)
 
     def _hours(self, rest: Cells) -> Table:

@@ -6,19 +6,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from servescope.kernels.runs import Runs, between
 from servescope.tables import category, histogram_table, table
-from servescope.views.pair_map import GAPS, KEY, KEY_BITS, REQUESTS, Drawn, PairMap, Rows
+from servescope.views.pair_map import Drawn, PairMap, Rows
+from servescope.views.pair_rows import Codes, pair_rows
 from servescope.views.sketch import TIMES, Context, View, held, int32, int64
 
 if TYPE_CHECKING:
     from servescope.result import Table
     from servescope.trace import Batch
 
-Ints = npt.NDArray[np.int64]
 COLUMNS = ("arrival_us", "user", "model")
 COUNT_DOC = "Requests of every pair of user and model that has any."
 GAP_DOC = (
@@ -65,15 +64,20 @@ class Pairs:
 
     def tables(self) -> list[Table]:
         """`pair_count`, `pair_gap` and `pair_gap_hist`, rows by user, then by model."""
-        records = self.pairs.held
-        order = np.argsort(records[:, KEY], kind="stable")
-        keys, requests, gaps = (records[:, word][order] for word in (KEY, REQUESTS, GAPS))
+        texts = {name: self.context.strings(name) for name in ("user", "model")}
+        users, models, requests, gaps = pair_rows(self.pairs.held, *(len(held) for held in texts.values()))
         again = np.flatnonzero(gaps)
-        count = {**self._texts(keys), "requests": (pa.int64(), requests)}
+        count = {
+            "user": category(users, texts["user"]),
+            "model": category(models, texts["model"]),
+            "requests": (pa.int64(), requests),
+        }
+        users, models = users[again], models[again]
         gap = {
-            **self._texts(keys[again]),
+            "user": category(users, texts["user"]),
+            "model": category(models, texts["model"]),
             "n_gaps": (pa.int64(), gaps[again]),
-            "p50": self._medians(keys[again]),
+            "p50": self._medians(users, models),
         }
         return [
             table("pair_count", count, COUNT_DOC),
@@ -81,20 +85,13 @@ class Pairs:
             histogram_table("pair_gap_hist", (), [((), self.pairs.pooled)], HIST_DOC),
         ]
 
-    def _texts(self, keys: Ints) -> dict[str, tuple[pa.DataType, Any]]:
-        user, model = np.divmod(keys, 1 << KEY_BITS)
-        return {
-            "user": category(user, self.context.strings("user")),
-            "model": category(model, self.context.strings("model")),
-        }
-
-    def _medians(self, keys: Ints) -> tuple[pa.DataType, Any]:
-        user, model = np.divmod(keys, 1 << KEY_BITS)
-        line = self.drawn.lines[model]
+    def _medians(self, users: Codes, models: Codes) -> tuple[pa.DataType, Any]:
+        line = self.drawn.lines[models]
         drawn = line >= 0
         held, totals, bins = self.gaps.ranked((0.5,))
-        own = np.searchsorted(held, user[drawn] * self.drawn.many + line[drawn])  # all are there
-        found = np.full(len(keys), np.nan)
+        keys = users[drawn].astype(np.int64) * self.drawn.many + line[drawn]
+        own = np.searchsorted(held, keys)  # all are there
+        found = np.full(len(users), np.nan)
         found[drawn] = between(totals, bins, (0.5,))[own, 0]
         return pa.float64(), pa.array(found, mask=~drawn)
 
