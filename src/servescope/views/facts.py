@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from servescope import schema
+from servescope.kernels.jit import kernel
 from servescope.kernels.trie import Trie
 from servescope.tables import stacked
 from servescope.views.sketch import Context, View, held, int32, int64
@@ -34,6 +35,17 @@ def add_distinct(distinct: Trie, ids: npt.NDArray[np.uint64]) -> None:
     distinct.insert(np.full(len(edges) - 1, -1, np.int64), edges, ids)
 
 
+@kernel
+def _sum(values: npt.NDArray[np.int32]) -> tuple[int, int]:
+    """How many values are known, and their sum."""
+    known, total = np.int32(0), np.int64(0)
+    for i in range(len(values)):
+        # selected, not multiplied by a truth value, which would keep the loop from being vectorised
+        known += np.int32(1) if values[i] != schema.NULL_INT32 else np.int32(0)
+        total += np.int64(values[i]) if values[i] != schema.NULL_INT32 else np.int64(0)
+    return int(known), int(total)
+
+
 @dataclass
 class Facts:
     """Sums, and sets of what is distinct."""
@@ -53,10 +65,10 @@ class Facts:
     def update(self, batch: Batch) -> None:
         """Fold in the next rows."""
         for at, name in enumerate(TOKENS):
-            values = int32(batch, name)
-            good = values != schema.NULL_INT32
-            self.known[at] += np.count_nonzero(good)
-            self.sums[at] += values.sum(where=good, dtype=np.int64)
+            if self.context.has(name):
+                known, total = _sum(int32(batch, name))
+                self.known[at] += known
+                self.sums[at] += total
         if self.context.has("session_id"):
             session = int64(batch, "session_id")
             add_distinct(self.sessions, session[session != schema.NULL_INT64].astype(np.uint64))

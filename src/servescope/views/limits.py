@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from servescope.kernels.jit import kernel
 from servescope.kernels.room import grown
 from servescope.tables import stacked
 from servescope.views.clock import DAY_US, HOUR_US
-from servescope.views.sketch import Context, View, held, int32, int64
+from servescope.views.sketch import Context, View, float64, held, int32, int64
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,44 @@ LACKING = {
 def _count(counts: npt.NDArray[np.int64], user: npt.NDArray[np.int32]) -> None:
     """Count rows by code in counts, int64[1 + users], null first, modified."""
     for i in range(len(user)):
-        counts[np.int64(user[i]) + 1] += 1
+        counts[np.uint64(np.int64(user[i]) + 1)] += 1  # unsigned: nothing to be looked up from the end
+
+
+@kernel
+def _stated(values: npt.NDArray[Any], null: int) -> int:
+    """How many values are not null."""
+    stated = np.int32(0)
+    for i in range(len(values)):
+        # selected, not added as a truth value, which would keep the loop from being vectorised
+        stated += np.int32(1) if values[i] != null else np.int32(0)
+    return int(stated)
+
+
+@kernel
+def _numbers(values: npt.NDArray[np.float64]) -> int:
+    """How many values are not NaN."""
+    numbers = np.int32(0)
+    for i in range(len(values)):
+        numbers += np.int32(1) if values[i] == values[i] else np.int32(0)
+    return int(numbers)
+
+
+@kernel
+def _changes(values: npt.NDArray[np.int64]) -> int:
+    """How many values differ from the one before."""
+    changes = np.int32(0)
+    for i in range(1, len(values)):
+        changes += np.int32(1) if values[i] != values[i - 1] else np.int32(0)
+    return int(changes)
+
+
+def _known(batch: Batch, name: str) -> int:
+    """How many rows state a column."""
+    if name == "ttft_s":
+        return _numbers(float64(batch, name))
+    null = schema.BY_NAME[name].null
+    assert isinstance(null, int)
+    return _stated((int64 if name == "completed_us" else int32)(batch, name), null)
 
 
 @dataclass
@@ -68,15 +105,12 @@ class Limits:
     def update(self, batch: Batch) -> None:
         """Fold in the next rows."""
         arrival = int64(batch, "arrival_us")
-        new = int(np.count_nonzero(np.diff(arrival))) + (int(arrival[0]) != self.last_us)
-        self.distinct += new
+        self.distinct += _changes(arrival) + (int(arrival[0]) != self.last_us)
         self.first_us = int(arrival[0]) if self.first_us < 0 else self.first_us
         self.last_us = int(arrival[-1])
         for at, name in enumerate(COUNTED):
             if self.context.has(name):
-                values, null = batch[name], schema.BY_NAME[name].null
-                missing = np.isnan(values) if name == "ttft_s" else values == null
-                self.known[at] += batch.rows - int(np.count_nonzero(missing))
+                self.known[at] += _known(batch, name)
         if self.context.has("user"):
             user = int32(batch, "user")
             self.users = grown(self.users, int(user.max()) + 2)

@@ -53,11 +53,11 @@ def _fold(
             hour = (clock_us + arrival[i]) // HOUR_US
             end = (hour + 1) * HOUR_US - clock_us
         done = always | (completed[i] != schema.NULL_INT64)
-        cell = cells[hour - first_hour, groups[endpoint[i]]]
-        cell[0] += 1
-        cell[1] += done
-        cell[2] += it[i] if done & (it[i] != schema.NULL_INT32) else 0
-        cell[3] += ot[i] if done & (ot[i] != schema.NULL_INT32) else 0
+        at, group = np.uint64(hour - first_hour), np.uint64(groups[endpoint[i]])
+        cells[at, group, 0] += 1
+        cells[at, group, 1] += done
+        cells[at, group, 2] += it[i] if done & (it[i] != schema.NULL_INT32) else 0
+        cells[at, group, 3] += ot[i] if done & (ot[i] != schema.NULL_INT32) else 0
 
 
 @dataclass
