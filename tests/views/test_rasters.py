@@ -66,6 +66,19 @@ def test_a_window_of_a_seeded_trace(most: int, monkeypatch: pytest.MonkeyPatch) 
     assert len(drawn(trace)) > 200
 
 
+@pytest.mark.parametrize("spans", [((10, 40), (20, 60)), ((20, 60), (30, 35)), ((0, 20), (50, 60))])
+def test_users_and_models_have_windows_of_their_own(spans: tuple[tuple[int, int], tuple[int, int]]) -> None:
+    trace = study(3, cuts=(0, 500, 1200), gap_us=3_000_000_000)
+    zero = trace.meta.origin.clock_us / DAY_US
+    users, models = ((zero + first, zero + last) for first, last in spans)
+    found = tables(trace, "window_rank", raster_user_days=users, raster_model_days=models)["window_rank"]
+    for kind, (first, last) in zip(("user", "model"), spans, strict=True):
+        ranked = slow.ranked(rows_of(trace), kind, (first * DAY_US, last * DAY_US))
+        own = [row for row in found.rows() if row["kind"] == kind]
+        assert [(row["name"], row["requests"], row["distinct"]) for row in own] == ranked
+        assert len(ranked) > 2
+
+
 def test_a_model_is_picked_by_its_name() -> None:
     trace = study(4)
     rows = drawn(trace, raster_models=("m3",), raster_user_ranks=())

@@ -25,21 +25,26 @@ def new(capacity: int = SMALLEST) -> tuple[npt.NDArray[np.uint64], npt.NDArray[n
 
 
 @inlined
-def slot_of(keys: npt.NDArray[np.uint64], values: npt.NDArray[np.int64], key: np.uint64) -> np.int64:
-    """The slot that holds `key`, or the free slot where it belongs (its value is EMPTY).
-
-    keys, values  the map, not modified, with at least one free slot
-    """
-    mask = np.uint64(len(keys) - 1)
+def start_of(keys: npt.NDArray[np.uint64], key: np.uint64) -> np.uint64:
+    """The slot at which the search for `key` starts."""
     mixed = key
     mixed ^= mixed >> np.uint64(33)
     mixed *= np.uint64(0xFF51AFD7ED558CCD)
     mixed ^= mixed >> np.uint64(33)
     mixed *= np.uint64(0xC4CEB9FE1A85EC53)
     mixed ^= mixed >> np.uint64(33)
-    slot = mixed & mask
+    return mixed & np.uint64(len(keys) - 1)
+
+
+@inlined
+def slot_of(keys: npt.NDArray[np.uint64], values: npt.NDArray[np.int64], key: np.uint64) -> np.int64:
+    """The slot that holds `key`, or the free slot where it belongs (its value is EMPTY).
+
+    keys, values  the map, not modified, with at least one free slot
+    """
+    slot = start_of(keys, key)
     while values[slot] != EMPTY and keys[slot] != key:
-        slot = (slot + np.uint64(1)) & mask
+        slot = (slot + np.uint64(1)) & np.uint64(len(keys) - 1)
     return np.int64(slot)
 
 

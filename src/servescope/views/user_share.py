@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from servescope import schema
 from servescope.kernels.jit import kernel
+from servescope.kernels.prefetch import prefetch
 from servescope.kernels.room import cut, grown
 from servescope.tables import ratio, stacked
 from servescope.views.sketch import Context, View, held, int32
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("arrival_us", "user", "input_tokens")
 TOP = 20
+AHEAD = 256  # rows whose memory is asked for at once
 DOC = (
     "The 20 heaviest users by requests, then the sum of the others, of requests without a user, and of all "
     "(rank is null for sums). Shares are of all requests and of all input tokens, unknown as 0."
@@ -30,10 +32,14 @@ DOC = (
 @kernel
 def _fold(counts: npt.NDArray[np.int64], user: npt.NDArray[np.int32], it: npt.NDArray[np.int32]) -> None:
     """Count rows in counts, int64[1 + users, 2] (requests, input tokens; no user first), modified."""
-    for i in range(len(user)):
-        at = user[i] + 1
-        counts[at, 0] += 1
-        counts[at, 1] += it[i] if it[i] != schema.NULL_INT32 else 0
+    for begin in range(0, len(user), AHEAD):
+        end = min(begin + AHEAD, len(user))
+        for i in range(begin, end):
+            prefetch(counts, 2 * (np.int64(user[i]) + 1))
+        for i in range(begin, end):
+            at = np.uint64(user[i] + 1)
+            counts[at, 0] += 1
+            counts[at, 1] += it[i] if it[i] != schema.NULL_INT32 else 0
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from servescope.kernels.cells import Cells, Store, count, has_room
-from servescope.kernels.hashmap import EMPTY
+from servescope.kernels.hashmap import EMPTY, slot_of, start_of
 from servescope.kernels.jit import kernel
+from servescope.kernels.prefetch import prefetch
 from servescope.tables import table
 from servescope.views.sketch import TIMES, Context, View, held, int32, int64
 from servescope.views.windows import Window, window_us
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ("arrival_us", "user", "model")
 KINDS = ("user", "model")
+BOTH = 2  # of the pairs, after one for either kind
+AHEAD = 256  # rows whose memory is asked for at once
 USER_DAYS, MODEL_DAYS = 37.0, 61.0
 DOC = (
     "Users (kind user) and models (kind model) by requests with both known inside the raster window of their "
@@ -43,32 +47,42 @@ def raster_windows(context: Context) -> tuple[Window, Window]:
 @kernel
 def _fold(pairs: Store, row: int, end: int, user: npt.NDArray[np.int32], model: npt.NDArray[np.int32]) -> int:
     """Count pairs of rows from `row` up to before `end` (modified); the row reached when full."""
-    while row < end and has_room(pairs, 1):
-        if user[row] >= 0 and model[row] >= 0:
-            count(pairs, np.uint64(user[row]) << np.uint64(32) | np.uint64(model[row]), 1)
-        row += 1
+    while row < end and has_room(pairs, AHEAD):
+        stop = min(row + AHEAD, end)
+        for i in range(row, stop):
+            at = np.int64(start_of(pairs.keys, np.uint64(user[i]) << np.uint64(32) | np.uint64(model[i])))
+            prefetch(pairs.keys, at)
+            prefetch(pairs.counts, at)
+        for i in range(row, stop):
+            if user[i] >= 0 and model[i] >= 0:
+                count(pairs, np.uint64(user[i]) << np.uint64(32) | np.uint64(model[i]), 1)
+        row = stop
     return row
 
 
 @kernel
 def _total(
-    pairs: Store, shift: int, requests: npt.NDArray[np.int64], distinct: npt.NDArray[np.int64]
+    pairs: Store, others: Store, shift: int, requests: npt.NDArray[np.int64], distinct: npt.NDArray[np.int64]
 ) -> None:
-    """Add up the pairs by the 32 bits of the key from `shift` on: requests and pairs, both modified."""
+    """Add up pairs by the 32 bits of the key from `shift` on: requests, and pairs that are not in others.
+
+    requests, distinct  modified
+    """
     for slot in range(len(pairs.keys)):
         if pairs.counts[slot] != EMPTY:
-            code = np.int64(pairs.keys[slot] >> np.uint64(shift) & np.uint64(0xFFFFFFFF))
+            key = pairs.keys[slot]
+            code = np.int64(key >> np.uint64(shift) & np.uint64(0xFFFFFFFF))
             requests[code] += pairs.counts[slot]
-            distinct[code] += 1
+            distinct[code] += others.counts[slot_of(others.keys, others.counts, key)] == EMPTY
 
 
 @dataclass
 class WindowRank:
-    """pairs: of either window, requests by user << 32 | model."""
+    """pairs: requests by user << 32 | model, in the users' window alone, the models' alone, and in both."""
 
     context: Context
     windows: tuple[Window, Window] = field(init=False)
-    pairs: tuple[Cells, Cells] = field(default_factory=lambda: (Cells(), Cells()))
+    pairs: tuple[Cells, Cells, Cells] = field(default_factory=lambda: (Cells(), Cells(), Cells()))
 
     def __post_init__(self) -> None:
         self.windows = raster_windows(self.context)
@@ -81,10 +95,14 @@ class WindowRank:
     def update(self, batch: Batch) -> None:
         """Fold in the next rows."""
         arrival, user, model = int64(batch, "arrival_us"), int32(batch, "user"), int32(batch, "model")
-        for window, pairs in zip(self.windows, self.pairs, strict=True):
-            row, end = (int(at) for at in np.searchsorted(arrival, window))
-            while (row := _fold(pairs.store, row, end, user, model)) < end:
-                pairs.grow()
+        spans = [np.searchsorted(arrival, window).tolist() for window in self.windows]
+        for row, end in pairwise(sorted(spans[0] + spans[1])):
+            inside = [low <= row and end <= high for low, high in spans]
+            pairs = self.pairs[BOTH if all(inside) else inside.index(True)] if any(inside) else None
+            while pairs and row < end:
+                row = _fold(pairs.store, row, end, user, model)
+                if row < end:
+                    pairs.grow()
 
     def merge(self, later: WindowRank) -> None:
         """Fold in the adjacent, later slice."""
@@ -107,7 +125,10 @@ class WindowRank:
         """Names, requests and distinct others of the users (0) or models (1) in their window, by rank."""
         texts = self.context.strings(KINDS[kind])
         requests, distinct = np.zeros((2, len(texts)), np.int64)
-        _total(self.pairs[kind].store, 32 if kind == 0 else 0, requests, distinct)
+        shift = 32 if kind == 0 else 0
+        alone, both = (self.pairs[part].store for part in (kind, BOTH))
+        _total(both, Cells().store, shift, requests, distinct)
+        _total(alone, both, shift, requests, distinct)
         met = np.flatnonzero(requests)
         names = texts.take(pa.array(met))
         facts = pa.table({"requests": requests[met], "name": names})
