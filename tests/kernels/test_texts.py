@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,3 +48,8 @@ def test_texts_get_an_ending(texts: list[str], ending: str, cut: int) -> None:
     data, offsets = ended(*text_buffers(array), ending.encode())
     found = pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(data))
     assert found.to_pylist() == [text + ending for text in texts]
+
+
+def test_an_ending_that_goes_beyond_offsets_is_refused() -> None:
+    with pytest.raises(OverflowError):
+        ended(np.zeros(0, np.uint8), np.array([0, 2**31 - 1], np.int32), b"@")

@@ -285,7 +285,7 @@ def tokens(column: pa.ChunkedArray) -> pa.Array:
 def texts(column: pa.ChunkedArray, names: tuple[Texts, pa.Array] | None = None) -> pa.DictionaryArray:
     """A category column; texts that `SideTables.names` knows are replaced."""
     indices, found = indexed(column)
-    if names is not None:
+    if names is not None and len(names[0]):
         codes = names[0].find(*text_buffers(found))
         unknown = codes < 0
         if unknown.any():
@@ -315,10 +315,13 @@ def user_keys(table: pa.Table) -> pa.DictionaryArray:
 
 def _keys(names: pa.Array, ending: str) -> pa.Array:
     """Texts with an ending."""
-    if names.null_count:
-        return pc.binary_join_element_wise(names, ending, "")
-    data, ends = ended(*text_buffers(names), ending.encode())
-    return pa.StringArray.from_buffers(len(names), pa.py_buffer(ends), pa.py_buffer(data))
+    try:
+        if not names.null_count:
+            data, ends = ended(*text_buffers(names), ending.encode())
+            return pa.StringArray.from_buffers(len(names), pa.py_buffer(ends), pa.py_buffer(data))
+    except OverflowError:  # Arrow says it better
+        pass
+    return pc.binary_join_element_wise(names, ending, "")
 
 
 def _user_keys(table: pa.Table) -> pa.DictionaryArray:
