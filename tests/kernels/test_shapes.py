@@ -47,7 +47,8 @@ def test_quantiles_are_those_of_runs() -> None:
     first, second = random.integers(1, 900, (2, 1_000)).astype(np.int16)
     held = ShapeRuns()
     held.add(keys, first, second)
-    found = held.quantiles(0.5, 6)
+    found, rows = held.quantiles(0.5, 6)
+    assert rows.tolist() == np.bincount(keys, minlength=6).tolist()
     for at, bins in enumerate((first, second)):
         alone = runs.Runs()
         alone.add(keys, bins.astype(np.int64))

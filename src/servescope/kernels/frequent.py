@@ -77,6 +77,18 @@ def _places(
 
 
 @inlined
+def _others(keys: Codes, first: Bins, second: Bins, kept: Flags, others: Codes) -> int:
+    """Number of rows that count, but not here; which, in others."""
+    for i in range(len(keys)):
+        kept[i] = (kept[i] == 0) & (keys[i] >= 0) & (first[i] > 0) & (second[i] > 0)
+    left = 0
+    for i in range(len(keys)):  # apart: the loop above takes many rows at once
+        others[left] = i
+        left += int(kept[i])
+    return left
+
+
+@inlined
 def _count(counts: npt.NDArray[np.uint32], places: Places, kept: Flags) -> None:
     """Add 1 at the places of rows that are kept."""
     for i in range(len(kept)):
@@ -117,13 +129,13 @@ def _sift(
         _count(flat, places[0], kept[:n])
         if numbers == 2:
             _count(flat, places[1], kept[:n])
-        for i in range(n):
-            # no branch: what is counted, or does not count, is overwritten by the next value
-            value = np.uint64(np.uint32(keys[i])) << np.uint64(BIN_BITS) | np.uint64(first[i])
+        for i in range(_others(keys, first, second, kept[:n], pages)):
+            row = pages[i]
+            value = np.uint64(np.uint32(keys[row])) << np.uint64(BIN_BITS) | np.uint64(first[row])
             if numbers == 2:
-                value = value << np.uint64(BIN_BITS) | np.uint64(second[i])
+                value = value << np.uint64(BIN_BITS) | np.uint64(second[row])
             values[left] = value
-            left += int((kept[i] == 0) & (keys[i] >= 0) & (first[i] > 0) & (second[i] > 0))
+            left += 1
     return left, used, wanting
 
 

@@ -178,13 +178,19 @@ def _read_bins(run: Bytes, at: int, places: Ints, upto: Ints) -> tuple[int, int]
 
 
 @kernel
-def quantiles(run: Bytes, q: float, centres: npt.NDArray[np.float64], keys: int) -> npt.NDArray[np.float64]:
-    """Quantile of every key by the rule of `histogram.quantile`: float64[keys]."""
-    found = np.full(keys, np.nan)
+def quantiles(
+    run: Bytes, q: float, centres: npt.NDArray[np.float64], totals: Ints
+) -> npt.NDArray[np.float64]:
+    """Quantile of every key by the rule of `histogram.quantile`: float64[keys], NaN without values.
+
+    totals  int64[keys], modified: number of values, not written without
+    """
+    found = np.full(len(totals), np.nan)
     places, upto = np.empty(1 << BIN_BITS, np.int64), np.empty(1 << BIN_BITS, np.int64)
     key, at = next_key(run, 0, len(run), -1)
     while key != NO_KEY:
         n, at = _read_bins(run, at, places, upto)
+        totals[key] = upto[n - 1]
         exact = (upto[n - 1] - 1) * q
         rank = np.int64(exact)
         here = 0

@@ -159,7 +159,14 @@ class Runs:
 
     def quantile(self, q: float, keys: int, *, whole: bool = False) -> npt.NDArray[np.float64]:
         """Quantile q (0 … 1) of keys 0 … keys - 1: float64[keys]; whole: the values are whole numbers."""
-        return quantiles(self.compact(), q, WHOLE_CENTRES if whole else REAL_CENTRES, keys)
+        return self.quantile_and_totals(q, keys, whole=whole)[0]
+
+    def quantile_and_totals(
+        self, q: float, keys: int, *, whole: bool = False
+    ) -> tuple[npt.NDArray[np.float64], Ints]:
+        """As `quantile`, and how many values each key has: int64[keys]."""
+        totals = np.zeros(keys, np.int64)
+        return quantiles(self.compact(), q, WHOLE_CENTRES if whole else REAL_CENTRES, totals), totals
 
     def ranked(self, q: Sequence[float], least: int = 1) -> tuple[Ints, Ints, npt.NDArray[np.uint16]]:
         """Whole numbers from which `between` makes quantiles, for keys with at least `least` values.

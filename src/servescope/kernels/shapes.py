@@ -3,7 +3,7 @@
     held = ShapeRuns()
     held.add(keys, first, second)       # int32[n] keys, int16[n] log bins of both numbers, of 1 and more
     held.merge(later)                   # takes over the values of another; any order gives the same counts
-    held.quantiles(0.5, keys)           # float64[2, keys], NaN where a key has no value
+    held.quantiles(0.5, keys)           # float64[2, keys], NaN where a key has no row; int64[keys], rows
 
 Rows are sorted once for both numbers, and those of keys that come often not at all.
 
@@ -108,10 +108,11 @@ class ShapeRuns:
         for own, other in zip(self.both, later.both, strict=True):
             own.merge(other)
 
-    def quantiles(self, q: float, keys: int) -> npt.NDArray[np.float64]:
+    def quantiles(self, q: float, keys: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
         """See the module."""
         self._flush()
-        return np.stack([held.quantile(q, keys, whole=True) for held in self.both])
+        (first, rows), (second, _) = (held.quantile_and_totals(q, keys, whole=True) for held in self.both)
+        return np.stack([first, second]), rows
 
     def __getstate__(self) -> dict[str, object]:
         """What is stored: runs alone, so that neither counts nor a half-filled buffer is."""

@@ -16,7 +16,7 @@ from servescope.kernels.room import cut, grown
 from servescope.tables import table
 from servescope.views.clock import months_of
 from servescope.views.derived import token_bins
-from servescope.views.key_tally import AHEAD, KeyTally, rows_of
+from servescope.views.key_tally import AHEAD, KeyTally, hits_of
 from servescope.views.sketch import Context, View, held, int32, int64
 
 if TYPE_CHECKING:
@@ -81,17 +81,18 @@ class KeyStats:
         """Fold in the next rows."""
         has_it, has_ot = self.context.has("input_tokens"), self.context.has("output_tokens")
         it_bin, ot_bin = token_bins(batch, "input_tokens"), token_bins(batch, "output_tokens")
-        it, ct = int32(batch, "input_tokens"), int32(batch, "cached_tokens")
-        rows = rows_of(it, ct, it_bin, ot_bin, has_it, has_ot)
+        hits = hits_of(int32(batch, "input_tokens"), int32(batch, "cached_tokens"))
         if has_it != has_ot:  # the one that is there stands for both
             it_bin = ot_bin = it_bin if has_it else ot_bin
+        elif not has_it:  # every row counts
+            it_bin = ot_bin = np.ones(batch.rows, np.int16)
         if self.context.has("user"):
             user = int32(batch, "user")
             self.met = grown(self.met, 1 + int(user.max()))
             _meet(self.met, user, int64(batch, "arrival_us"), int32(batch, "cohort"))
-            self.users.add(user, rows, it_bin, ot_bin)
+            self.users.add(user, hits, it_bin, ot_bin)
         if self.context.has("model"):
-            self.models.add(int32(batch, "model"), rows, it_bin, ot_bin)
+            self.models.add(int32(batch, "model"), hits, it_bin, ot_bin)
 
     def merge(self, later: KeyStats) -> None:
         """Fold in the adjacent, later slice."""
