@@ -68,10 +68,10 @@ def _places(low: int, width: int, bins: Bins, wanted: Flags, places: Lines) -> i
 @kernel
 def _left(wanted: Flags, places: Lines, left: int) -> npt.NDArray[np.int64]:
     """The numbers of the wanted rows that have no place, of which there are so many."""
-    rows, found = np.empty(left + 1, np.int64), 0
+    rows, found = np.empty(left + 1, np.int64), np.uint64(0)
     for i in range(len(places)):
-        rows[found] = i
-        found += wanted[i] & (places[i] == 0)
+        rows[found] = i  # no branch: overwritten by the next one
+        found += np.uint64(wanted[i] & (places[i] == 0))
     return rows[:left]
 
 

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from servescope.kernels.histogram import BINS_A_DECADE, LOG_BINS, log_bin
 from servescope.kernels.jit import inlined, kernel
-from servescope.kernels.moments import add_square, add_words
 from servescope.kernels.run_coding import BIN_BITS
 from servescope.views.clock import HOUR_US
 
@@ -33,6 +32,7 @@ WIDE_BINS = (LOG_BINS - 1) // FINE
 TOGETHER = LOG_BINS // WIDE_BINS
 GROUPS = WIDE_BINS // TOGETHER
 GAPS, SUM, SQUARES = range(3)  # of the open hour
+HIGH, LOW = range(2)  # words of squares
 assert BINS_A_DECADE == 20 * FINE
 
 
@@ -42,7 +42,7 @@ class Models(NamedTuple):
     first, last          int64[models], arrivals, -1 for none
     first_bin, last_bin  int16[models], bins of gaps, 20 a decade, -1 for none
     gaps, sums           int64[models], number and sum of final gaps, those outside the open hour
-    squares              uint64[models, 2], sum of their squares, see `moments`
+    squares              uint64[models, 2], sum of their squares: HIGH, LOW
     requests             uint32[models], of the open hour
     opened               uint64[models, 3], gaps inside the open hour: GAPS, SUM, SQUARES
     """
@@ -69,11 +69,23 @@ def new_models(models: int) -> Models:
 
 
 @inlined
+def _add_squares(squares: Words, model: int, high: np.uint64, low: np.uint64) -> None:
+    """Add a number of two words to those of a model: by two indices, as a view of a row is a counted one."""
+    total = squares[model, LOW] + low
+    squares[model, HIGH] += high + np.uint64(total < low)
+    squares[model, LOW] = total
+
+
+@inlined
 def _final_gap(models: Models, model: int, gap: int) -> None:
     """Count a gap that lies in no hour."""
     models.gaps[model] += 1
     models.sums[model] += gap
-    add_square(models.squares[model], gap)
+    a, b = np.uint64(gap) >> np.uint64(32), np.uint64(gap) & np.uint64(0xFFFFFFFF)
+    cross = a * b  # counts twice, at 2^32
+    high, low = a * a + (cross >> np.uint64(31)), (cross & np.uint64(0x7FFFFFFF)) << np.uint64(33)
+    _add_squares(models.squares, model, high, low)
+    _add_squares(models.squares, model, np.uint64(0), b * b)
 
 
 @inlined
@@ -133,7 +145,7 @@ def fold_hours(
     gaps    of `gaps_of`
     """
     requests, opened = models.requests, models.opened
-    across = np.empty(len(model) - row, np.int64)
+    across = np.empty(len(model) + 1, np.int32)
     while row < len(model):
         if hour < 0 or arrival[row] >= (hour + 1) * HOUR_US - clock_us:
             if used + len(requests) > len(cells.hour):
@@ -142,7 +154,7 @@ def fold_hours(
             hour = (clock_us + arrival[row]) // HOUR_US
         begin = hour * HOUR_US - clock_us
         end = row + int(np.searchsorted(arrival[row:], begin + HOUR_US))
-        out = 0
+        out = np.uint64(0)
         for i in range(np.uint64(row), np.uint64(end)):
             at = np.uint32(model[i])
             inside = arrival[i] - gaps[i] >= begin
@@ -151,8 +163,8 @@ def fold_hours(
             opened[at, GAPS] += np.uint64(gap > 0)
             opened[at, SUM] += gap
             opened[at, SQUARES] += gap * gap
-            across[out] = i
-            out += not inside
+            across[out] = i  # no branch: overwritten by the next one
+            out += np.uint64(not inside)
         for i in across[:out]:
             _final_gap(models, model[i], gaps[i])
         row = end
@@ -162,21 +174,21 @@ def fold_hours(
 @kernel
 def finish(models: Models, cells: Cells, used: int, hour: int) -> int:
     """Move the open hour to cells (modified), which have room: cells used."""
-    for model in range(len(models.requests)):
-        if models.requests[model] > 0:
-            own = models.opened[model]
+    requests, opened = models.requests, models.opened
+    for model in range(len(requests)):
+        if requests[model] > 0:
             cells.hour[used] = hour
             cells.model[used] = model
-            cells.requests[used] = models.requests[model]
-            cells.gaps[used] = own[GAPS]
-            cells.sums[used] = own[SUM]
-            cells.squares[used] = own[SQUARES]
+            cells.requests[used] = requests[model]
+            cells.gaps[used] = opened[model, GAPS]
+            cells.sums[used] = opened[model, SUM]
+            cells.squares[used] = opened[model, SQUARES]
             used += 1
-            models.gaps[model] += np.int64(own[GAPS])
-            models.sums[model] += np.int64(own[SUM])
-            add_words(models.squares[model], np.uint64(0), own[SQUARES])
-            models.requests[model] = 0
-            own[:] = 0
+            models.gaps[model] += np.int64(opened[model, GAPS])
+            models.sums[model] += np.int64(opened[model, SUM])
+            _add_squares(models.squares, model, np.uint64(0), opened[model, SQUARES])
+            requests[model] = 0
+            opened[model, GAPS] = opened[model, SUM] = opened[model, SQUARES] = 0
     return used
 
 
@@ -185,15 +197,14 @@ def reopen(models: Models, cells: Cells) -> None:
     """Add finished cells of the open hour to it; what they hold is final no more."""
     for at in range(len(cells.hour)):
         model = cells.model[at]
-        own, squares = models.opened[model], models.squares[model]
         models.requests[model] += cells.requests[at]
-        own[GAPS] += cells.gaps[at]
-        own[SUM] += cells.sums[at]
-        own[SQUARES] += cells.squares[at]
+        models.opened[model, GAPS] += cells.gaps[at]
+        models.opened[model, SUM] += cells.sums[at]
+        models.opened[model, SQUARES] += cells.squares[at]
         models.gaps[model] -= np.int64(cells.gaps[at])
         models.sums[model] -= np.int64(cells.sums[at])
-        squares[0] -= np.uint64(squares[1] < cells.squares[at])
-        squares[1] -= cells.squares[at]
+        models.squares[model, HIGH] -= np.uint64(models.squares[model, LOW] < cells.squares[at])
+        models.squares[model, LOW] -= cells.squares[at]
 
 
 @kernel
@@ -224,7 +235,7 @@ def stitch(models: Models, later: Models, end: int, previous: Bins, bins: Bins) 
         models.last[model] = later.last[model]
         models.gaps[model] += later.gaps[model]
         models.sums[model] += later.sums[model]
-        add_words(models.squares[model], later.squares[model, 0], later.squares[model, 1])
+        _add_squares(models.squares, model, later.squares[model, HIGH], later.squares[model, LOW])
 
 
 @inlined

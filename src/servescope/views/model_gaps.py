@@ -127,8 +127,6 @@ class ModelGaps:
         gaps = np.empty(len(model), np.int64)
         bins, previous = np.empty((2, len(model)), np.int16)
         gaps_of(self.models, model, arrival, gaps)
-        previous_of(self.models, model, gaps, bins, previous)
-        self._count(model, previous, bins)
         row = 0
         while row < len(model):
             row, self.used, self.hour = fold_hours(
@@ -137,6 +135,8 @@ class ModelGaps:
             )  # fmt: skip
             if row < len(model):
                 self._unstage()
+        previous_of(self.models, model, gaps, bins, previous)
+        self._count(model, previous, bins)
 
     def _count(self, model: Codes, previous: Bins, bins: Bins) -> None:
         """Count two gaps in a row by the bins of both."""
