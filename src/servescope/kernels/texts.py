@@ -210,6 +210,8 @@ class Texts:
         size = len(offsets) - 1
         data, offsets = read_only(data), read_only(offsets)
         codes = self.find(data, offsets)
+        if used is not None and used.all():  # nearly always
+            used = None
         if used is not None:
             codes[~used] = MISSING
         new = np.flatnonzero(codes == MISSING if used is None else used & (codes == MISSING))
