@@ -103,18 +103,24 @@ def count_bins(counts: Ints, bins: npt.NDArray[np.int16]) -> None:
 
 
 @kernel
+def count_wanted(counts: Ints, bins: npt.NDArray[np.int16], wanted: npt.NDArray[np.bool_]) -> None:
+    """As `count_bins`, of the wanted rows, bool[rows]; the others need a bin, too."""
+    for i in range(len(bins)):
+        counts[np.uint32(bins[i])] += wanted[i]
+
+
+@kernel
 def add_bins(
     counts: Ints,
     first: npt.NDArray[np.int32],
     bins: npt.NDArray[np.int16],
     wanted: npt.NDArray[np.bool_],
 ) -> None:
-    """Count the wanted rows in counts, int64[n], at first + bin; modified.
+    """As `count_wanted` of several histograms in counts, int64[n]: at first + bin.
 
     A loop over nothing else: 0.3 ns a row; one over several histograms takes three times as long for each.
 
-    first         int32[rows], where the histogram of a row begins, at least 0
-    bins, wanted  int16[rows], at least 0, and bool[rows]: a row that is not wanted needs a bin, too
+    first  int32[rows], where the histogram of a row begins, at least 0
     """
     for i in range(len(bins)):
         counts[np.uint32(first[i]) + np.uint32(bins[i])] += wanted[i]

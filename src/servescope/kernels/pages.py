@@ -49,30 +49,29 @@ def _pages(page_of: Lines, line: Lines, pages: Lines) -> None:
 
 
 @kernel
-def _places(low: int, width: int, bins: Bins, wanted: Flags, places: Lines) -> int:
-    """Where each row is counted, 0 for nowhere; how many wanted rows are not.
+def _places(low: int, width: int, bins: Bins, wanted: Flags, places: Lines, left: Flags) -> None:
+    """Write where each row is counted, 0 for nowhere, and which wanted rows are not.
 
     places  int32[rows], modified: the page before, the index of the count after
     """
-    left = np.int32(0)
     first, bins_a_page = np.int32(low), np.int32(width)
     for i in range(len(places)):
         inside = np.int32(bins[i]) - first
         held = wanted[i] & (places[i] > 0) & (inside >= 0) & (inside < bins_a_page)
         places[i] = places[i] * bins_a_page + inside if held else np.int32(0)
-        # selected, not added as a truth value, which would keep the loop from being vectorised
-        left += np.int32(1) if wanted[i] & (not held) else np.int32(0)
-    return int(left)
+        left[i] = wanted[i] & (not held)
 
 
 @kernel
-def _left(wanted: Flags, places: Lines, left: int) -> npt.NDArray[np.int64]:
-    """The numbers of the wanted rows that have no place, of which there are so many."""
-    rows, found = np.empty(left + 1, np.int64), np.uint64(0)
-    for i in range(len(places)):
-        rows[found] = i  # no branch: overwritten by the next one
-        found += np.uint64(wanted[i] & (places[i] == 0))
-    return rows[:left]
+def _numbers(flags: Flags, words: npt.NDArray[np.uint64], number: int) -> Ints:
+    """The numbers of flags that are set, int64[number]; words: the same flags, eight in each."""
+    found, at = np.empty(number + 1, np.int64), np.uint64(0)
+    for word in range(len(words)):
+        if words[word] != 0:  # seldom: most rows are kept
+            for i in range(8 * word, 8 * word + 8):
+                found[at] = i  # no branch: overwritten by the next one
+                at += np.uint64(flags[i])
+    return found[:number]
 
 
 @kernel
@@ -123,8 +122,9 @@ class Pages:
     def _place(self, line: Lines, bins: Bins, wanted: Flags, places: Lines) -> Ints:
         """Write to places where each row is counted, 0 for nowhere; the wanted rows that are not."""
         _pages(self.page_of, line, places)
-        left = _places(self.low, self.width, bins, wanted, places)
-        return _left(wanted, places, left)
+        left = np.zeros(-(-len(line) // 8) * 8, np.bool_)
+        _places(self.low, self.width, bins, wanted, places, left)
+        return _numbers(left, left.view(np.uint64), int(np.count_nonzero(left)))
 
     def clear(self) -> None:
         """Set all counts to 0."""

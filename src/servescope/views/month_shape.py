@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from servescope.kernels.histogram import LOG_BINS, filled
+from servescope.kernels.histogram import LOG_BINS, count_wanted, filled
 from servescope.kernels.jit import kernel
 from servescope.tables import table
 from servescope.views.clock import month_runs
@@ -29,18 +29,14 @@ DOC = (
 
 
 @kernel
-def _fold(
-    page: npt.NDArray[np.int64],
-    it: npt.NDArray[np.int16],
-    ot: npt.NDArray[np.int16],
-    has_it: bool,
-    has_ot: bool,
-) -> None:
-    """Count the rows of one month, given by their bins, in page, int64[2, LOG_BINS], modified."""
+def _both(
+    it: npt.NDArray[np.int16], ot: npt.NDArray[np.int16], has_it: bool, has_ot: bool
+) -> npt.NDArray[np.bool_]:
+    """Which rows count, given by their bins: bool[rows]."""
+    both = np.empty(len(it), np.bool_)
     for i in range(len(it)):
-        both = ((not has_it) | (it[i] > 0)) & ((not has_ot) | (ot[i] > 0))
-        page[0, it[i]] += both
-        page[1, ot[i]] += both
+        both[i] = ((not has_it) | (it[i] > 0)) & ((not has_ot) | (ot[i] > 0))
+    return both
 
 
 @dataclass
@@ -57,12 +53,13 @@ class MonthShape:
 
     def update(self, batch: Batch) -> None:
         """Fold in the next rows."""
-        clock = int64(batch, "arrival_us") + self.context.meta.origin.clock_us
         it, ot = token_bins(batch, "input_tokens"), token_bins(batch, "output_tokens")
         has = [self.context.has(name) for name in COLUMNS[1:]]
-        for month, low, high in month_runs(clock):
+        wanted = _both(it, ot, *has)
+        for month, low, high in month_runs(int64(batch, "arrival_us"), self.context.meta.origin.clock_us):
             page = self.pages.setdefault(month, np.zeros((2, LOG_BINS), np.int64))
-            _fold(page, it[low:high], ot[low:high], *has)
+            for counts, bins in zip(page, (it, ot), strict=True):
+                count_wanted(counts, bins[low:high], wanted[low:high])
 
     def merge(self, later: MonthShape) -> None:
         """Fold in the adjacent, later slice."""

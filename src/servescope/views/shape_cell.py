@@ -119,6 +119,8 @@ class ShapeCell:
         ttft, duration = bins[derived.TTFT], bins[derived.DURATION]
         kinds = ((lines[0], duration), (lines[0], ttft), (lines[1], ttft))
         for part, (line, own) in enumerate(kinds):
+            if not wanted[part].any():
+                continue
             if self.pages[part].full(batch.rows):
                 self._add(part, self.pages[part])
                 self.pages[part].clear()
