@@ -90,10 +90,11 @@ class ModelDay:
         values = np.concatenate(
             [np.zeros((0, 3), np.int64), *(self.pages[day][at] for day, at in used.items())]
         )
-        texts = np.array([*self.context.texts.get("model", ()), None], object)
-        nothing = [None] * len(model)
+        texts, rows = self.context.strings("model"), len(model)
+        names = texts.take(pa.array(model)) if len(texts) else pa.nulls(rows, pa.string())
+        nothing = pa.nulls(rows, pa.int64())
         columns = {
-            "model": (pa.string(), texts[model]),
+            "model": (pa.string(), names),
             "day": (pa.int64(), days),
             "requests": (pa.int64(), values[:, 0]),
             "it_sum": (pa.int64(), values[:, 1] if self.context.has("input_tokens") else nothing),

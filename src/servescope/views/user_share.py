@@ -42,6 +42,13 @@ def _fold(counts: npt.NDArray[np.int64], user: npt.NDArray[np.int32], it: npt.ND
             counts[at, 1] += it[i] if it[i] != schema.NULL_INT32 else 0
 
 
+def _heaviest(requests: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The `TOP` users with most requests, then by code: only those that may be among them are sorted."""
+    least = 0 if len(requests) <= TOP else np.partition(requests, -TOP)[-TOP]
+    found = np.flatnonzero(requests >= least)
+    return found[np.argsort(-requests[found], kind="stable")[:TOP]]
+
+
 @dataclass
 class UserShare:
     """counts int64[1 + users met so far, 2], see `_fold`."""
@@ -69,15 +76,15 @@ class UserShare:
         """`user_share`."""
         texts = self.context.strings("user")
         nobody, known = self.counts[0], cut(self.counts[1:], len(texts))
-        order = np.argsort(-known[:, 0], kind="stable")
+        top = _heaviest(known[:, 0])
         rows: list[tuple[int | None, str, npt.NDArray[np.int64]]] = [
-            (rank, texts[at].as_py(), known[at]) for rank, at in enumerate(order[:TOP].tolist(), 1)
+            (rank, texts[at].as_py(), known[at]) for rank, at in enumerate(top.tolist(), 1)
         ]
-        if len(order) > TOP:
-            rows.append((None, "(other users)", known[order[TOP:]].sum(axis=0)))
+        total = self.counts.sum(axis=0)
+        if len(known) > TOP:
+            rows.append((None, "(other users)", total - nobody - known[top].sum(axis=0)))
         if nobody[0]:
             rows.append((None, "(no user)", nobody))
-        total = self.counts.sum(axis=0)
         rows.append((None, "(all)", total))
         columns = {
             "rank": pa.int64(),
