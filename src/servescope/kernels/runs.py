@@ -1,4 +1,4 @@
-"""Log histograms of very many keys in few bytes: sorted runs of coded bins, merged eight at a time.
+"""Log histograms of very many keys in few bytes: sorted runs of coded bins, merged sixteen at a time.
 
 Values are buffered, sorted and coded as a run; runs of a like size are merged as they pile up, as in a
 log-structured merge tree. So memory is read and written in order, where a table of pages pays several cache
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from servescope.kernels.frequent import Frequent
 
 CHUNK = 1 << 19  # values that are sorted at once
-FAN = 8  # runs of a level that are merged into one of the next
+FAN = 16  # runs of a level that are merged into one of the next
 
 
 def between(
@@ -126,6 +126,13 @@ class Runs:
         self.put(self.often.sift(keys, bins, bins))
         if self.often.full:
             self.enter(*self.often.taken())
+
+    def given_up(self) -> Frequent | None:
+        """Its `often`, whose keys keep their pages, for other runs; it has none any more."""
+        often, self.often = self.often, None
+        if often and often.used:
+            self.enter(*often.taken(keep=True))
+        return often
 
     def put(self, values: Values) -> None:
         """Add values, uint64[n]: key << BIN_BITS | bin."""

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from servescope.kernels.histogram import LOG_BINS, log_bin
 from servescope.kernels.jit import inlined, kernel
 from servescope.kernels.prefetch import prefetch
-from servescope.kernels.run_coding import BIN_BITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,6 +42,13 @@ class Rows(NamedTuple):
     user: Codes
     model: Codes
     arrival: Ints
+
+
+class Gaps(NamedTuple):
+    """Gaps by pair: int32[n] keys (see `Drawn`) and int16[n] log bins."""
+
+    keys: Codes
+    bins: npt.NDArray[np.int16]
 
 
 class Drawn(NamedTuple):
@@ -141,10 +147,12 @@ def _missed(records: Ints, keys: Ints, rows: Ints, n: int, missed: Ints) -> int:
 
 
 @inlined
-def _value(drawn: Drawn, key: int, gap_bin: int) -> np.uint64:
-    """What `Runs` holds of a gap of a drawn model: key of its pair (see `Drawn`), then bin."""
+def _note(drawn: Drawn, key: int, gap_bin: int, gaps: Gaps, found: int) -> int:
+    """Write down a gap, if there is one and its model is drawn; how many are written then."""
     line = drawn.lines[key & MODEL]
-    return np.uint64(((key >> KEY_BITS) * drawn.many + line) << BIN_BITS | gap_bin)
+    gaps.keys[found] = (key >> KEY_BITS) * drawn.many + line
+    gaps.bins[found] = gap_bin
+    return found + int((gap_bin > 0) & (line >= 0))
 
 
 @inlined
@@ -178,13 +186,13 @@ def _held(records: Ints, row: int, at: int) -> int:
 
 @kernel
 def fold(
-    slots: Slots, records: Ints, used: int, pooled: Ints, drawn: Drawn, rows: Rows, row: int, values: Words
+    slots: Slots, records: Ints, used: int, pooled: Ints, drawn: Drawn, rows: Rows, row: int, noted: Gaps
 ) -> tuple[int, int, int]:
-    """Fold in rows from `row` on until room runs out: row reached, records used, values found.
+    """Fold in rows from `row` on until room runs out: row reached, records used, gaps noted.
 
     slots, records, pooled  of `PairMap`, modified
     drawn                   which models are
-    values                  uint64[rows], its first ones modified: key and bin of each gap of a drawn model
+    noted                   gaps of drawn models, as many as rows; the first ones are modified
     """
     at, rank = np.empty((2, AHEAD), np.int64)
     keys, starts, gaps, light = np.empty((4, AHEAD), np.int64)
@@ -214,8 +222,7 @@ def fold(
         for j in range(n):
             gap_bin = log_bin(gaps[j] / US_PER_S)
             pooled[gap_bin] += (gap_bin > 0) & (rank[j] >= ENOUGH)
-            values[found] = _value(drawn, keys[j], gap_bin)
-            found += (gap_bin > 0) & (drawn.lines[keys[j] & MODEL] >= 0)
+            found = _note(drawn, keys[j], gap_bin, noted, found)
             light[few] = j
             few += (gap_bin > 0) & (rank[j] < ENOUGH)
             gaps[j] = gap_bin
@@ -227,7 +234,7 @@ def fold(
 
 @kernel
 def stitch(
-    slots: Slots, records: Ints, used: int, pooled: Ints, drawn: Drawn, later: Ints, row: int, values: Words
+    slots: Slots, records: Ints, used: int, pooled: Ints, drawn: Drawn, later: Ints, row: int, noted: Gaps
 ) -> tuple[int, int, int]:
     """Fold in the records of the adjacent, later slice, from `row` on; otherwise as `fold`."""
     found = 0
@@ -243,8 +250,7 @@ def stitch(
             if gap > 0:
                 gap_bin = log_bin(gap / US_PER_S)
                 _gap(records, pooled, at, gap_bin)
-                values[found] = _value(drawn, key, gap_bin)
-                found += drawn.lines[key & MODEL] >= 0
+                found = _note(drawn, key, gap_bin, noted, found)
             _join(records, pooled, at, later, row)
         row += 1
     return row, used, found
@@ -277,6 +283,10 @@ def _refill(slots: Slots, records: Ints, used: int) -> None:
         _enter(slots, slot, mixed, row)
 
 
+def _room(many: int) -> Gaps:
+    return Gaps(np.empty(many, np.int32), np.empty(many, np.int16))
+
+
 def _new_records(many: int) -> Ints:
     """Records of zeros, each in a line of the cache: int64[many, WORDS]."""
     held = np.zeros(many * WORDS + LINE_BYTES // 8, np.int64)
@@ -303,28 +313,28 @@ class PairMap:
         """The records in use, a view."""
         return self.records[: self.used]
 
-    def update(self, rows: Rows, drawn: Drawn) -> Iterator[Words]:
-        """Fold in rows, piece by piece: gaps of drawn models as `Runs.put` takes them, by `Drawn`'s key."""
+    def update(self, rows: Rows, drawn: Drawn) -> Iterator[Gaps]:
+        """Fold in rows, piece by piece: the gaps of drawn models that they end. The next piece overwrites."""
         row = 0
-        values = np.empty(len(rows.user), np.uint64)
+        noted = _room(len(rows.user))
         while row < len(rows.user):
             row, self.used, found = fold(
-                self.slots, self.records, self.used, self.pooled, drawn, rows, row, values
+                self.slots, self.records, self.used, self.pooled, drawn, rows, row, noted
             )
-            yield values[:found]
+            yield Gaps(noted.keys[:found], noted.bins[:found])
             if row < len(rows.user):
                 self._grow()
 
-    def merge(self, later: PairMap, drawn: Drawn) -> Iterator[Words]:
+    def merge(self, later: PairMap, drawn: Drawn) -> Iterator[Gaps]:
         """Fold in the adjacent, later slice, which is not modified: as `update`, gaps between both slices."""
         self.pooled += later.pooled
         row = 0
-        values = np.empty(later.used, np.uint64)
+        noted = _room(later.used)
         while row < later.used:
             row, self.used, found = stitch(
-                self.slots, self.records, self.used, self.pooled, drawn, later.held, row, values
+                self.slots, self.records, self.used, self.pooled, drawn, later.held, row, noted
             )
-            yield values[:found]
+            yield Gaps(noted.keys[:found], noted.bins[:found])
             if row < later.used:
                 self._grow()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from servescope.kernels.frequent import of_gaps
 from servescope.kernels.runs import Runs, between
 from servescope.tables import category, histogram_table, table
 from servescope.views.pair_map import Drawn, PairMap, Rows
@@ -37,7 +38,7 @@ class Pairs:
     context: Context
     drawn: Drawn = field(init=False)
     pairs: PairMap = field(default_factory=PairMap)
-    gaps: Runs = field(default_factory=Runs)
+    gaps: Runs = field(default_factory=lambda: Runs(of_gaps()))
 
     def __post_init__(self) -> None:
         lines = np.full(len(self.context.texts["model"]), -1, np.int32)
@@ -53,13 +54,13 @@ class Pairs:
     def update(self, batch: Batch) -> None:
         """Fold in the next rows."""
         rows = Rows(int32(batch, "user"), int32(batch, "model"), int64(batch, "arrival_us"))
-        for values in self.pairs.update(rows, self.drawn):
-            self.gaps.put(values)
+        for keys, bins in self.pairs.update(rows, self.drawn):
+            self.gaps.count(keys, bins)
 
     def merge(self, later: Pairs) -> None:
         """Fold in the adjacent, later slice, which is used up."""
-        for values in self.pairs.merge(later.pairs, self.drawn):
-            self.gaps.put(values)
+        for keys, bins in self.pairs.merge(later.pairs, self.drawn):
+            self.gaps.count(keys, bins)
         self.gaps.merge(later.gaps)
 
     def tables(self) -> list[Table]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from servescope.kernels.frequent import Frequent
+from servescope.kernels.frequent import of_gaps
 from servescope.kernels.histogram import log_bin
 from servescope.kernels.jit import kernel
 from servescope.kernels.prefetch import prefetch
@@ -30,7 +30,6 @@ QUANTILES = {"p10": 0.1, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9}
 ENOUGH = 10  # gaps of a user in a month
 US_PER_S = 1e6
 AHEAD = 256  # rows whose memory is asked for at once
-LOW, WIDTH = 801, 1_024  # bins of pages: from 0.1 ms up to before 20 days
 DOC = (
     "Gaps above 0 between a user's consecutive requests (seconds), both in the same month of the trace "
     "clock, of every user and month with at least 10 such gaps; quantiles are off by less than 2.4 %."
@@ -129,7 +128,8 @@ class UserGaps:
             start = month_start_us(month) - clock_us
             _fold(self.starts, start, user[low:high], arrival[low:high], bins[low:high])
             if month not in self.open:
-                self.open[month] = Runs(Frequent(1, LOW, WIDTH))
+                before = self.open[max(self.open)].given_up() if self.open else None
+                self.open[month] = Runs(before or of_gaps())
             self.open[month].count(user[low:high], bins[low:high])
             self._finish()
 
@@ -156,7 +156,8 @@ class UserGaps:
         start, end = (month_start_us(month) - clock_us for month in (later.first, later.first + 1))
         self.starts = grown(self.starts, len(later.starts))
         bins = _stitch(self.starts, start, end, later.starts)
-        self.open[later.first].count(np.arange(len(bins), dtype=np.int32), bins)
+        some = np.flatnonzero(bins)
+        self.open[later.first].add(some.astype(np.int32), bins[some].astype(np.int64))
         self.last = later.last
         self._finish()
         self.done += later.done
