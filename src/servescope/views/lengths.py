@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from servescope.kernels.histogram import LOG_BINS, add_bins, quantile
+from servescope.kernels.histogram import LOG_BINS, add_bins, count_wanted, quantile
 from servescope.kernels.jit import kernel
 from servescope.schema import NULL_INT32
 
@@ -116,15 +116,15 @@ class Lengths:
         """Fold in the next rows: type (empty: none) and status codes; tokens by metric, and log bins."""
         texts = list(self.context.texts.get("status", ()))
         failed = texts.index("failed") if "failed" in texts else -1
-        slots, rows = len(self.stats), len(values[0])
-        first = (types % slots if len(types) else np.zeros(rows, np.int32)) * np.int32(
-            len(METRICS) * LOG_BINS
-        )
-        known = np.empty(rows, np.bool_)
+        known = np.empty(len(values[0]), np.bool_)
+        first = types % np.int32(len(self.stats)) * np.int32(len(METRICS) * LOG_BINS)
         for at in self.metrics.values():
             checked = status if at == OUTPUT and failed >= 0 else NONE
             _fold(self.stats, at, types, values[at], checked, failed, known)
-            add_bins(self.bins.reshape(-1)[at * LOG_BINS :], first, bins[at], known)
+            if len(types):
+                add_bins(self.bins.reshape(-1)[at * LOG_BINS :], first, bins[at], known)
+            else:
+                count_wanted(self.bins[0, at], bins[at], known)
 
     def merge(self, later: Lengths) -> None:
         """Fold in the adjacent, later slice."""

@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 COLUMNS = ("arrival_us", "model")
 STAGED_CELLS = 1 << 16
 # the models with most gaps have a square of counts each: bins of the gap before by bins of the gap
-SQUARES = 1 << 7
-LEAST_SQUARE = 1 << 13  # gaps of a model that gets one
+SQUARES = 1 << 8
+LEAST_SQUARE = 1 << 12  # gaps of a model that gets one
 LOW_BIN, SQUARE_BINS = wide_bin(100), 20 * 8  # from 100 us up to 10^4 s
 WINDOW_CELLS = 1 << 20
 LEAST_GAPS = 5  # of an hour, for a coefficient of variation
