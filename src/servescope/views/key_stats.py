@@ -55,12 +55,13 @@ def _meet(
         for i in range(begin, end):
             if user[i] >= 0:
                 who = np.uint64(user[i])
-                first, least = met[who, FIRST], met[who, COHORT]
+                # written where it changes, which is seldom
+                if met[who, FIRST] == 0:
+                    met[who, FIRST] = arrival[i] + 1
                 month = np.int64(cohort[i]) - ABOVE_COHORT
-                month = month if cohort[i] != schema.NULL_INT32 else least
-                # always written: a branch on what cannot be foretold takes longer
-                met[who, FIRST] = first if first != 0 else arrival[i] + 1
-                met[who, COHORT] = min(least, month)
+                month = month if cohort[i] != schema.NULL_INT32 else 0
+                if month < met[who, COHORT]:
+                    met[who, COHORT] = month
 
 
 @dataclass
