@@ -60,8 +60,12 @@ def token_bins(batch: Batch, column: str) -> Bins:
     """
     found = batch.derived.get(column)
     if found is None:
+        tokens = int32(batch, column)
         found = np.empty(batch.rows, np.int16)
-        _token_bins(int32(batch, column), found)
+        if tokens.max(initial=0) > 0:
+            _token_bins(tokens, found)
+        else:  # a source may begin to state a column at some time
+            found[:] = 0
         batch.derived[column] = found
     return found
 

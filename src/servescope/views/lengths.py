@@ -121,6 +121,8 @@ class Lengths:
         for at in self.metrics.values():
             checked = status if at == OUTPUT and failed >= 0 else NONE
             _fold(self.stats, at, types, values[at], checked, failed, known)
+            if not known.any():
+                continue
             if len(types):
                 add_bins(self.bins.reshape(-1)[at * LOG_BINS :], first, bins[at], known)
             else:

@@ -202,6 +202,8 @@ class ValueHist:
         add_bins(self.fractions.reshape(-1), series * np.int32(RATIO_BINS), fractions, wanted[3])
 
     def _add_hits(self, batch: Batch, series: Lines) -> None:
+        if derived.hit_bins(batch).max() < 0:
+            return
         first, inside = np.empty(batch.rows, np.int32), np.empty(batch.rows, np.int16)
         wanted = np.empty((2, batch.rows), np.bool_)
         tokens = int32(batch, "input_tokens"), int32(batch, "cached_tokens"), derived.hit_bins(batch)
