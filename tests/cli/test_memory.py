@@ -23,9 +23,9 @@ def test_arrow_shares_the_heap_unless_the_user_says_otherwise(given: dict[str, s
     assert done.stdout.strip() == backend
 
 
-def test_a_command_looks_seldom_for_cycles_and_never_as_it_ends() -> None:
+def test_a_command_looks_for_no_cycles_as_it_ends() -> None:
     code = "import gc, atexit; from servescope.cli import main; "
-    code += "atexit.register(lambda: print(gc.get_threshold()[0] > 10_000, gc.get_freeze_count() > 1_000)); "
+    code += "atexit.register(lambda: print(gc.get_freeze_count() > 1_000)); "
     code += "main(['--version'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "True True"
+    assert done.stdout.splitlines()[-1] == "True"

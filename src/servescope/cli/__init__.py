@@ -12,7 +12,7 @@ import typer
 
 from servescope.cli import cache, check_policy, compose, inspect, kv, sessions, store
 from servescope.cli.arrow import with_arrow
-from servescope.cli.memory import collect_seldom, leave_at_end, share_one_heap
+from servescope.cli.memory import leave_at_end, share_one_heap
 from servescope.errors import ServescopeError
 
 if TYPE_CHECKING:
@@ -88,7 +88,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for number in STOPPED:
         signal.signal(number, _stop)
     share_one_heap()
-    collect_seldom()
     settings: dict[str, Any] = {"debug": False}
     code = run(sys.argv[1:] if arguments is None else list(arguments), settings)
     for number in STOPPED:  # done: a late signal must not turn a finished run into an interrupted one
