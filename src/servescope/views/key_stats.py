@@ -59,7 +59,7 @@ def _meet(
                 if met[who, FIRST] == 0:
                     met[who, FIRST] = arrival[i] + 1
                 month = np.int64(cohort[i]) - ABOVE_COHORT
-                month = month if cohort[i] != schema.NULL_INT32 else 0
+                month = month if cohort[i] != schema.NULL_INT32 else np.int64(0)
                 if month < met[who, COHORT]:
                     met[who, COHORT] = month
 

@@ -32,6 +32,7 @@ IN_A_WORD, BITS = 5, 12
 KEY_BITS = 32  # of a key are the model, the rest the user: a longer trace does not change keys
 MODEL = (1 << KEY_BITS) - 1
 SMALLEST = 1 << 10
+EARLY, MOST_EARLY = 32, 1 << 22  # room that records get early: so many times theirs, and records at most
 US_PER_S = 1e6
 AHEAD = 256  # keys looked up at once
 
@@ -79,6 +80,12 @@ def _other(word: np.uint64, mixed: np.uint64, last: np.uint64) -> bool:
     key's hash as fit in 32. So all but one in hundreds of searches load no record of another key.
     """
     return bool((word ^ (mixed >> np.uint64(32))) & (np.uint64(0xFFFFFFFF) & ~last) != 0)
+
+
+@inlined
+def _most(slots: Slots) -> int:
+    """Records for which there are slots enough."""
+    return 2 * len(slots) // 3
 
 
 @inlined
@@ -198,7 +205,7 @@ def fold(
     keys, starts, gaps, light = np.empty((4, AHEAD), np.int64)
     scratch, found = np.empty((3, AHEAD), np.uint64), 0
     user, model, arrival = rows
-    while row < len(user) and used + AHEAD <= len(records):
+    while row < len(user) and used + AHEAD <= _most(slots):
         n, end = 0, min(row + AHEAD, len(user))
         for i in range(row, end):
             keys[n] = np.int64(user[i]) << KEY_BITS | np.int64(model[i])
@@ -241,7 +248,7 @@ def stitch(
 ) -> tuple[int, int, int]:
     """Fold in the records of the adjacent, later slice, from `row` on; otherwise as `fold`."""
     found = 0
-    while row < len(later) and used < len(records):
+    while row < len(later) and used < _most(slots):
         key = later[row, KEY]
         at = _row_of(slots, records, used, key)
         if at == used:
@@ -302,7 +309,7 @@ class PairMap:
     """All pairs of user and model that had a request.
 
     slots    uint32[a power of two], see `_other`, 0 where free
-    records  int64[at most two thirds of it, WORDS], the first `used` of them by first appearance
+    records  int64[two thirds of it or more, WORDS], the first `used` of them by first appearance
     pooled   int64[LOG_BINS], gaps of pairs with at least `ENOUGH` of them
     """
 
@@ -342,9 +349,16 @@ class PairMap:
                 self._grow()
 
     def _grow(self) -> None:
-        """Twice the room."""
-        slots = 2 * len(self.slots)
-        records = _new_records(slots * 2 // 3)
-        records[: self.used] = self.held
-        self.records, self.slots = records, np.zeros(slots, np.uint32)
+        """Twice the slots, and records enough for them.
+
+        Room for more records than that is had early: what is not used takes no memory, and a copy of all
+        records takes a moment.
+        """
+        slots = np.zeros(2 * len(self.slots), np.uint32)
+        most = _most(slots)
+        if most > len(self.records):
+            records = _new_records(max(most, min(EARLY * len(self.records), MOST_EARLY)))
+            records[: self.used] = self.held
+            self.records = records
+        self.slots = slots
         _refill(self.slots, self.records, self.used)
