@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 
-from servescope.views import run_views
+from servescope.kernels import pages
+from servescope.views import model_gaps, run_views
 from tests.reference import balance as slow
 from tests.traces import build, rows_of, traces
 from tests.views.study import as_bytes, bins, study, tables
@@ -52,6 +53,16 @@ def test_few_pages_and_long_requests() -> None:
         assert {it_low >= 2_000 << 7 for it_low, _, _ in found} == {False, True}
         hits = bins(made["hit_cell"].rows(), "it_low", "hit_tenth")
         assert hits == slow.hit_cells(rows_of(trace))
+
+
+@pytest.mark.parametrize("limit", [400, 1_000])
+def test_counts_move_before_they_could_overflow(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = (*NAMES, "model_gap_pair")
+    trace = study(5, cuts=(300, 600, 900, 1_200, 1_500, 1_800, 2_100, 2_400, 2_700))
+    whole = as_bytes(tables(trace, *names))
+    monkeypatch.setattr(pages, "LIMIT", limit)
+    monkeypatch.setattr(model_gaps, "LEAST_SQUARE", 1)
+    assert as_bytes(tables(trace, *names)) == whole
 
 
 def test_slices_and_threads_give_the_same_bytes() -> None:
