@@ -31,7 +31,7 @@ ENOUGH = 256  # times that a key comes until it gets a page
 PAGES = 1 << 12
 MOST_KEYS = 1 << 22  # larger keys never get one, so that they cost no room
 MOST = 2**32 - 1  # of a count
-BLOCK = 256  # rows whose memory is asked for at once
+BLOCK = 1_024  # rows whose memory is asked for at once
 BIN_BYTES, KEY_BYTES = 7, 6  # at most, of a bin with its count, and of a key with its end
 
 

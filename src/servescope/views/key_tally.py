@@ -23,7 +23,7 @@ Bins = npt.NDArray[np.int16]
 Words = npt.NDArray[np.uint64]
 SUMS = 2
 N_HIT, HIT_SUM = range(SUMS)
-AHEAD = 256  # rows whose memory is asked for at once
+AHEAD = 512  # rows whose memory is asked for at once
 HIT_BITS = 32
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("arrival_us", "user", "input_tokens")
 TOP = 20
-AHEAD = 256  # rows whose memory is asked for at once
+AHEAD = 512  # rows whose memory is asked for at once
 DOC = (
     "The 20 heaviest users by requests, then the sum of the others, of requests without a user, and of all "
     "(rank is null for sums). Shares are of all requests and of all input tokens, unknown as 0."

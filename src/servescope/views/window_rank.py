@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 COLUMNS = ("arrival_us", "user", "model")
 KINDS = ("user", "model")
 BOTH = 2  # of the pairs, after one for either kind
-AHEAD = 256  # rows whose memory is asked for at once
+AHEAD = 512  # rows whose memory is asked for at once
 USER_DAYS, MODEL_DAYS = 37.0, 61.0
 DOC = (
     "Users (kind user) and models (kind model) by requests with both known inside the raster window of their "
