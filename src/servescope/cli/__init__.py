@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from servescope.cli import cache, check_policy, compose, inspect, kv, sessions, store
-from servescope.cli.arrow import with_arrow
 from servescope.cli.memory import leave_at_end, share_one_heap
 from servescope.errors import ServescopeError
 
@@ -50,7 +49,7 @@ def command_name(command: Callable[..., None]) -> str:
 
 for _commands in GROUPS.values():
     for _command in _commands:
-        app.command(command_name(_command))(with_arrow(_command))
+        app.command(command_name(_command))(_command)
 
 
 @app.callback(invoke_without_command=True)

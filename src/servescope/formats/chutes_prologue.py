@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +17,6 @@ import pyarrow.parquet as pq
 from servescope import schema
 from servescope.errors import BadRowError, DataError, UsageError
 from servescope.formats import chutes_columns as columns_of
-from servescope.formats.ahead import ahead
 from servescope.formats.format import fault
 from servescope.formats.time_order import (
     DisorderError,
@@ -26,10 +27,11 @@ from servescope.formats.time_order import (
     runs_in_window,
 )
 from servescope.ledger import Rejects
+from servescope.pool import in_order
 from servescope.units import NS_PER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     from servescope.errors import Fault
     from servescope.formats.format import Context
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from servescope.formats.source import Source
 
 Times = npt.NDArray[np.int64]
+READERS = 4  # each holds a decoded group; a disk gives no more to many than to a few
 Bad = tuple[str, object, str, str]  # column, value, reason, rule
 COPY_COLUMNS = ("source_row", "source_file")  # of a sorted copy: where its rows stood (external_sort.py)
 
@@ -117,7 +120,7 @@ def survey(
     window = _window(context, layout.unit)
     found, ties, rejects = Survey(), Ties(), Rejects()
     sizes = [file.source.size_bytes for file in files]
-    with closing(ahead(lambda group: _look(layout, group), len(layout.groups))) as looks:
+    with closing(_looks(layout)) as looks:
         for group, (file, _, _) in enumerate(layout.groups):
             if context.options.progress:
                 share = group * sum(sizes) // len(layout.groups)
@@ -158,7 +161,7 @@ def count_early(files: list[ParquetFile], context: Context) -> int:
     Changes the context's ledger. Raises BadRowError in a strict read.
     """
     layout, found, rejects = layout_of(files, context, []), Survey(), Rejects()
-    with closing(ahead(lambda group: _look(layout, group), len(layout.groups))) as looks:
+    with closing(_looks(layout)) as looks:
         for group, look in enumerate(looks):
             found.add(_good_times(layout, group, look, context, rejects))
     return found.early
@@ -202,6 +205,12 @@ def _window(context: Context, unit: str) -> int:
     if not 0 <= seconds < 1e9:
         raise UsageError(f"--reorder-window must be a number of seconds from 0, not {seconds}.")
     return int(seconds * 1e9) // NS_PER[unit]
+
+
+def _looks(layout: Layout) -> Generator[tuple[Times, dict[int, Bad]], None, None]:
+    """What there is in every group, in order, read ahead on a few threads."""
+    threads = min(os.cpu_count() or 1, READERS)
+    return in_order(partial(_look, layout), range(len(layout.groups)), threads=threads)
 
 
 def _look(layout: Layout, group: int) -> tuple[Times, dict[int, Bad]]:
