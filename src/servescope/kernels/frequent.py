@@ -1,7 +1,7 @@
 """Counts of those keys that come often, kept in front of sorted runs (`runs`).
 
 A key that has come ENOUGH times gets a page of counts, in which a value is counted at once. A few thousand
-keys make most of any traffic, at any time: of a year's requests 72 % are of users with one of 4,096 pages.
+keys make most of any traffic, at any time: of a year's requests 70 % are of users with one of 4,096 pages.
 A value that is counted costs a sixth of one that is sorted, coded and merged. When there is no page left,
 all are emptied into a run, and keys must come anew.
 
