@@ -20,7 +20,7 @@ import numpy.typing as npt
 from servescope.kernels.jit import inlined, kernel
 from servescope.kernels.prefetch import prefetch
 from servescope.kernels.room import grown
-from servescope.kernels.run_coding import BIN_BITS, Bytes, Values, put_number
+from servescope.kernels.run_coding import BIN_BITS, Bytes, Values, put_bin, put_number
 
 Counts = npt.NDArray[np.uint32]
 Codes = npt.NDArray[np.int32]
@@ -162,10 +162,8 @@ def _taken(counts: Counts, order: Codes, owners: Codes, low: int, numbers: int, 
         at = put_number(out, at, key - last_key)
         last_key, last = key, -1
         for one in range(n):
-            here, times = int(low + places[one]), int(own[places[one]])
-            at = put_number(out, at, (here - last) << 1 | (times > 1))
-            if times > 1:
-                at = put_number(out, at, times)
+            here = int(low + places[one])
+            at = put_bin(out, at, here - last, int(own[places[one]]))
             last = here
         out[at] = 0
         at += 1

@@ -24,13 +24,21 @@ def add_words(words: npt.NDArray[np.uint64], high: np.uint64, low: np.uint64) ->
 
 
 @inlined
-def add_square(words: npt.NDArray[np.uint64], value: int) -> None:
-    """Add the square of a value of 0 … 2^63 - 1 to words, uint64[2] (high, low), modified."""
+def square_of(value: int) -> tuple[np.uint64, np.uint64]:
+    """The square of a value of 0 … 2^63 - 1: high and low word."""
     a = np.uint64(value) >> _HALF
     b = np.uint64(value) & _LOW
     cross = a * b  # counts twice, at 2^32
-    add_words(words, (a * a) + (cross >> np.uint64(31)), (cross & np.uint64(0x7FFFFFFF)) << np.uint64(33))
-    add_words(words, np.uint64(0), b * b)
+    last = b * b
+    low = last + ((cross & np.uint64(0x7FFFFFFF)) << np.uint64(33))
+    return a * a + (cross >> np.uint64(31)) + np.uint64(low < last), low
+
+
+@inlined
+def add_square(words: npt.NDArray[np.uint64], value: int) -> None:
+    """Add the square of a value of 0 … 2^63 - 1 to words, uint64[2] (high, low), modified."""
+    high, low = square_of(value)
+    add_words(words, high, low)
 
 
 def added(words: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from servescope.kernels.jit import inlined, kernel
+from servescope.kernels.jit import borrowing_kernel, inlined, kernel
 from servescope.kernels.words import lowest_bit
 
 Bytes = npt.NDArray[np.uint8]
@@ -26,7 +26,7 @@ NO_KEY = 2**62
 WORST_BYTES = 12  # of one value: key 5, bin 2, count 4, end 1
 
 
-@inlined
+@borrowing_kernel
 def put_number(out: Bytes, at: int, number: int) -> int:
     """Write a number above 0 at `at`; where it ends."""
     while number >= 0x80:
@@ -37,7 +37,7 @@ def put_number(out: Bytes, at: int, number: int) -> int:
     return at + 1
 
 
-@inlined
+@borrowing_kernel
 def number_at(run: Bytes, at: int) -> tuple[int, int]:
     """The number at `at`, and where it ends."""
     number = shift = 0
@@ -46,6 +46,25 @@ def number_at(run: Bytes, at: int) -> tuple[int, int]:
         shift += 7
         at += 1
     return number | int(np.int64(run[at])) << shift, at + 1
+
+
+@borrowing_kernel
+def put_bin(out: Bytes, at: int, distance: int, times: int) -> int:
+    """Write a bin, `distance` after the bin before, with its count above 0; where it ends."""
+    at = put_number(out, at, distance << 1 | (times > 1))
+    if times > 1:
+        at = put_number(out, at, times)
+    return at
+
+
+@borrowing_kernel
+def bin_at(run: Bytes, at: int, before: int) -> tuple[int, int, int]:
+    """The bin at `at`, after the bin before; its count; where it ends."""
+    code, at = number_at(run, at)
+    times = 1
+    if code & 1:
+        times, at = number_at(run, at)
+    return before + (code >> 1), times, at
 
 
 @kernel
@@ -62,10 +81,7 @@ def coded(values: Values) -> npt.NDArray[np.uint8]:
             while i < len(values) and values[i] == values[first]:
                 i += 1
             here = int(np.int64(values[first] & np.uint64((1 << BIN_BITS) - 1)))
-            times = i - first
-            at = put_number(out, at, (here - last_bin) << 1 | (times > 1))
-            if times > 1:
-                at = put_number(out, at, times)
+            at = put_bin(out, at, here - last_bin, i - first)
             last_bin = here
         out[at] = 0
         at += 1
@@ -81,11 +97,7 @@ def _add_bins(run: Bytes, at: int, counts: Ints, filled: Values) -> int:
     """
     here = -1
     while run[at] != 0:
-        code, at = number_at(run, at)
-        here += code >> 1
-        times = 1
-        if code & 1:
-            times, at = number_at(run, at)
+        here, times, at = bin_at(run, at, here)
         counts[here] += times
         filled[here >> 6] |= np.uint64(1) << np.uint64(here & 63)
         filled[WORDS] |= np.uint64(1) << np.uint64(here >> 6)
@@ -104,11 +116,8 @@ def put_bins(out: Bytes, at: int, counts: Ints, filled: Values) -> int:
         while bits != 0:
             here = word << 6 | lowest_bit(bits)
             bits &= bits - np.uint64(1)
-            times = int(counts[here])
+            at = put_bin(out, at, here - last, int(counts[here]))
             counts[here] = 0
-            at = put_number(out, at, (here - last) << 1 | (times > 1))
-            if times > 1:
-                at = put_number(out, at, times)
             last = here
     out[at] = 0
     return at + 1
@@ -166,11 +175,7 @@ def _read_bins(run: Bytes, at: int, places: Ints, upto: Ints) -> tuple[int, int]
     """Write a key's bins from `at` on to places, and to upto the values up to and with each; bins, end."""
     here, total, n = -1, 0, 0
     while run[at] != 0:
-        code, at = number_at(run, at)
-        here += code >> 1
-        times = 1
-        if code & 1:
-            times, at = number_at(run, at)
+        here, times, at = bin_at(run, at, here)
         total += times
         places[n], upto[n] = here, total
         n += 1

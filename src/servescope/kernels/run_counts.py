@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from servescope.kernels.jit import kernel
-from servescope.kernels.run_coding import BIN_BITS, WORST_BYTES, put_number
+from servescope.kernels.run_coding import BIN_BITS, WORST_BYTES, put_bin, put_number
 
 Ints = npt.NDArray[np.int64]
 
@@ -24,9 +24,7 @@ def _coded(values: Ints, counts: Ints) -> npt.NDArray[np.uint8]:
                 at += 1
             at = put_number(out, at, key - last_key)
             last_key, last_bin = key, -1
-        at = put_number(out, at, (own - last_bin) << 1 | (counts[i] > 1))
-        if counts[i] > 1:
-            at = put_number(out, at, counts[i])
+        at = put_bin(out, at, own - last_bin, counts[i])
         last_bin = own
     out[at] = 0
     return out[: at + 1].copy()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from servescope.kernels.jit import kernel
-from servescope.kernels.run_coding import NO_KEY, Bytes, Ints, next_key, number_at
+from servescope.kernels.run_coding import NO_KEY, Bytes, Ints, bin_at, next_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,11 +29,7 @@ def _entries(run: Bytes, place: Ints, keys: Ints, bins: Ints, counts: Ints) -> i
             at += 1
             here = NO_KEY
             continue
-        code, at = number_at(run, at)
-        here += code >> 1
-        times = 1
-        if code & 1:
-            times, at = number_at(run, at)
+        here, times, at = bin_at(run, at, here)
         keys[n], bins[n], counts[n] = key, here, times
         n += 1
     place[0], place[1], place[2] = at, key, here

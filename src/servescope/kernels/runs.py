@@ -38,7 +38,7 @@ from servescope.kernels.run_coding import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from servescope.kernels.frequent import Frequent
 
@@ -68,7 +68,7 @@ def _packed(keys: npt.NDArray[np.int32], bins: Ints, values: Values) -> int:
 
 
 class Pending:
-    """Values that are sorted once there are CHUNK of them. Changed by `take` and `sorted`.
+    """Values that are sorted once there are CHUNK of them. Changed by `chunks` and `sorted`.
 
     held    uint64[CHUNK], the first `filled` of them; empty before the first
     """
@@ -77,19 +77,17 @@ class Pending:
         self.held: Values = np.zeros(0, np.uint64)
         self.filled = 0
 
-    def take(self, values: Values) -> Values:
-        """Append values as far as there is room; the rest."""
-        if not len(self.held):
-            self.held = np.empty(CHUNK, np.uint64)
-        some = values[: len(self.held) - self.filled]
-        self.held[self.filled : self.filled + len(some)] = some
-        self.filled += len(some)
-        return values[len(some) :]
-
-    @property
-    def full(self) -> bool:
-        """Whether no more fit."""
-        return 0 < self.filled == len(self.held)
+    def chunks(self, values: Values) -> Iterator[Values]:
+        """Append values; CHUNK of all, sorted, each time that there are so many."""
+        while len(values):
+            if not len(self.held):
+                self.held = np.empty(CHUNK, np.uint64)
+            some = values[: len(self.held) - self.filled]
+            self.held[self.filled : self.filled + len(some)] = some
+            self.filled += len(some)
+            values = values[len(some) :]
+            if self.filled == len(self.held):
+                yield self.sorted()
 
     def sorted(self) -> Values:
         """All values, sorted; there are none any more."""
@@ -136,10 +134,8 @@ class Runs:
 
     def put(self, values: Values) -> None:
         """Add values, uint64[n]: key << BIN_BITS | bin."""
-        while len(values):
-            values = self.pending.take(values)
-            if self.pending.full:
-                self.enter_sorted(self.pending.sorted())
+        for chunk in self.pending.chunks(values):
+            self.enter_sorted(chunk)
 
     def flush(self) -> None:
         """Make runs of all that is in none."""

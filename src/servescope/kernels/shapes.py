@@ -78,19 +78,16 @@ class ShapeRuns:
         values = self.often.sift(keys, first, second)
         if self.often.full:
             self._empty()
-        while len(values):
-            values = self.pending.take(values)
-            if self.pending.full:
-                self._sort()
+        for chunk in self.pending.chunks(values):
+            self._enter(chunk)
 
     def _empty(self) -> None:
         """Make runs of counts."""
         for held, run in zip(self.both, self.often.taken(), strict=True):
             held.enter(run)
 
-    def _sort(self) -> None:
-        """Make runs of values that wait."""
-        values = self.pending.sorted()
+    def _enter(self, values: Values) -> None:
+        """Make runs of sorted values, which are used up."""
         self.both[1].enter(_second_coded(values))
         _without_second(values)
         self.both[0].enter_sorted(values)
@@ -99,7 +96,7 @@ class ShapeRuns:
         if self.often.used:
             self._empty()
         if self.pending.filled:
-            self._sort()
+            self._enter(self.pending.sorted())
 
     def merge(self, later: ShapeRuns) -> None:
         """See the module."""

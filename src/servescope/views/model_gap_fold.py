@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from servescope.kernels.histogram import BINS_A_DECADE, LOG_BINS, log_bin
 from servescope.kernels.jit import inlined, kernel
+from servescope.kernels.moments import square_of
 from servescope.kernels.run_coding import BIN_BITS
 from servescope.views.clock import HOUR_US
 
@@ -81,11 +82,8 @@ def _final_gap(models: Models, model: int, gap: int) -> None:
     """Count a gap that lies in no hour."""
     models.gaps[model] += 1
     models.sums[model] += gap
-    a, b = np.uint64(gap) >> np.uint64(32), np.uint64(gap) & np.uint64(0xFFFFFFFF)
-    cross = a * b  # counts twice, at 2^32
-    high, low = a * a + (cross >> np.uint64(31)), (cross & np.uint64(0x7FFFFFFF)) << np.uint64(33)
+    high, low = square_of(gap)
     _add_squares(models.squares, model, high, low)
-    _add_squares(models.squares, model, np.uint64(0), b * b)
 
 
 @inlined
