@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from servescope import schema
 from servescope.kernels.nulls import counted, mapped, tally
@@ -16,8 +17,6 @@ from servescope.kernels.texts import Texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-import pyarrow as pa
 
 
 @dataclass
@@ -133,12 +132,11 @@ def coded(column: pa.ChunkedArray, category: Category, *, count: bool = False) -
     """
     mappings = []
     for chunk in column.chunks:
-        if count:
+        if count:  # a null text counts for no row, so it gets no code
             codes = category.add(*count_texts(chunk))
         else:
             codes = category.texts.find(*text_buffers(chunk.dictionary))
-        mapping = np.append(codes, np.int32(schema.NULL_CODE))  # one more entry: a null index maps to it
-        if chunk.dictionary.null_count:
-            mapping[:-1][chunk.dictionary.is_null().to_numpy(zero_copy_only=False)] = schema.NULL_CODE
-        mappings.append(mapping)
+            if chunk.dictionary.null_count:
+                codes[chunk.dictionary.is_null().to_numpy(zero_copy_only=False)] = schema.NULL_CODE
+        mappings.append(np.append(codes, np.int32(schema.NULL_CODE)))  # one more: a null index maps to it
     return Coded(column.chunks, mappings)

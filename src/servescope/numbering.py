@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from servescope import schema
 from servescope.category import coded
 from servescope.kernels.nulls import looked_up
-from servescope.trace import batch_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -47,18 +46,12 @@ class Numbering:
     def __init__(self, trace: Trace, columns: Sequence[str]) -> None:
         self.trace, self.columns = trace, list(columns)
         texts = {name: trace.so_far(name) for name in columns if name in schema.CATEGORIES}
-        self.known = {name: category for name, category in texts.items() if self._whole(category)}
+        self.known = {name: category for name, category in texts.items() if trace.knows(name)}
         self.late = [name for name in texts if name not in self.known]
-
-    def _whole(self, category: Category) -> bool:
-        return category.parts == len(self.trace.parts)
 
     def read(self, index: int) -> Rough:
         """A part by its number; from any thread."""
-        derived = self.trace.by_code(index, self.columns)
-        found = self.trace.read(index, [name for name in self.columns if name not in derived])
-        rows, start = self.trace.parts[index].rows, self.trace.starts[index]
-        batch = batch_of(found, rows, start, self.known)
+        batch, found = self.trace.read(index, self.columns, self.known)
         return Rough(index, batch, {name: found[name] for name in self.late})
 
     def number(self, rough: Rough) -> Batch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,3 +96,12 @@ def coded_texts(
 def ratio(part: float | None, whole: float | None) -> float | None:
     """part / whole, None where either is unknown or the whole is 0."""
     return part / whole if part is not None and whole else None
+
+
+def joined(tables: Sequence[Table]) -> list[Table]:
+    """Tables of one name put together, in the order of their first appearance."""
+    names = dict.fromkeys(table.name for table in tables)
+    return [
+        replace(of_name[0], data=pa.concat_tables([table.data for table in of_name]))
+        for of_name in ([table for table in tables if table.name == name] for name in names)
+    ]

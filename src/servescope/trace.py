@@ -187,6 +187,15 @@ class Trace:
         return column in self.meta.columns
 
     @cached_property
+    def last_us(self) -> int:
+        """The last arrival; reads its part. 0 without requests."""
+        # parts may be empty (a row group without rows), so the last row can lie before the last part
+        for index in reversed(range(len(self.parts))):
+            if self.parts[index].rows:
+                return int(self.batch(index, ["arrival_us"])["arrival_us"][-1])
+        return 0
+
+    @cached_property
     def _categories(self) -> dict[str, Category]:
         return {}
 
@@ -220,6 +229,10 @@ class Trace:
         unknown = 0 if self.has(column) else len(self.parts)
         return self._categories.setdefault(column, Category(parts=unknown))
 
+    def knows(self, column: str) -> bool:
+        """Whether all texts of a category column are known."""
+        return self.so_far(column).parts == len(self.parts)
+
     def take_over(self, known: Mapping[str, Category]) -> None:
         """Go on from categories as an earlier run knew them, over the same first parts."""
         self._categories.update(known)
@@ -250,15 +263,23 @@ class Trace:
     def batch(self, index: int, columns: Sequence[str]) -> Batch:
         """The named columns of one part as arrays; from any thread, once their categories are surveyed."""
         categories = {name: self.category(name) for name in columns if name in schema.CATEGORIES}
-        derived = self.by_code(index, columns)
-        found = self.read(index, [name for name in columns if name not in derived])
-        batch = batch_of(found, self.parts[index].rows, self.starts[index], categories)
-        for name, (category, values) in derived.items():
+        batch, _ = self.read(index, columns, categories)
+        for name, (category, values) in self.by_code(index, columns).items():
             batch.columns[name] = looked_up(values(categories[category]), batch[category])
         return batch
 
-    def read(self, index: int, columns: Sequence[str]) -> dict[str, Column]:
-        """The named columns of one part as they come, for `batch_of`; from any thread."""
+    def read(
+        self, index: int, columns: Sequence[str], categories: Mapping[str, Category]
+    ) -> tuple[Batch, dict[str, Column]]:
+        """One part by these categories, but for what follows from others (`by_code`), and as it came.
+
+        Columns of other categories are left out of the batch. From any thread.
+        """
+        derived = self.by_code(index, columns)
+        found = self._columns(index, [name for name in columns if name not in derived])
+        return batch_of(found, self.parts[index].rows, self.starts[index], categories), found
+
+    def _columns(self, index: int, columns: Sequence[str]) -> dict[str, Column]:
         part = self.parts[index]
         if isinstance(part, FlatPart):
             return part.flat(columns)
@@ -299,7 +320,9 @@ def to_batch(table: pa.Table, start: int, categories: dict[str, Category]) -> Ba
     return batch_of(columns, table.num_rows, start, categories)
 
 
-def batch_of(columns: Mapping[str, Column], rows: int, start: int, categories: dict[str, Category]) -> Batch:
+def batch_of(
+    columns: Mapping[str, Column], rows: int, start: int, categories: Mapping[str, Category]
+) -> Batch:
     """A batch of canonical columns.
 
     columns     with canonical Arrow types, or arrays; text columns are left out of the batch

@@ -14,6 +14,7 @@ from servescope.opening import TraceLike, source_paths, trace_of
 from servescope.provenance import document_of, result_of
 from servescope.rejects import write_rejects
 from servescope.result import Result, write_tables
+from servescope.tables import joined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,7 +127,6 @@ def report(trace: TraceLike, *, out: PathLike, figures: bool = True, **options: 
              kv_model: of the catalogue, for the sizes of caches in GiB
     """
     from servescope.cache.in_report import report_options, report_tables
-    from servescope.cache.model_tables import joined
     from servescope.report.page import write_page
     from servescope.report.study.compare import compared_tables
     from servescope.sessions.find import with_rebuilt

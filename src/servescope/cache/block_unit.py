@@ -18,13 +18,14 @@ from servescope.cache.blocks import ALL, BlockWorkload, block_workload, prepare
 from servescope.cache.capacity import HOST_OPTION, parse_capacities, resolve
 from servescope.cache.findings import findings
 from servescope.cache.given_rates import given_rates
-from servescope.cache.model_tables import joined, of_model
+from servescope.cache.model_tables import of_model
 from servescope.cache.option_rules import refuse_beside_sample
 from servescope.cache.policies import BLOCK_POLICIES
 from servescope.cache.tiers import tiers_table
 from servescope.cache.trust import trust_of_blocks
 from servescope.cache.units import Unit
 from servescope.sessions.links import window_us
+from servescope.tables import joined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from servescope.cache.choice import BOUND, parse_choice
 from servescope.cache.limits import session_limits
-from servescope.cache.model_tables import joined, of_model
+from servescope.cache.model_tables import of_model
 from servescope.cache.object_curve import lru_curve, shrinking_accesses
 from servescope.cache.objects import ALL, ObjectWorkload, object_workload, told
 from servescope.cache.policies import OBJECT_POLICIES
@@ -18,7 +18,7 @@ from servescope.cache.simulate import prepare
 from servescope.cache.trust import trust_of_sessions
 from servescope.cache.units import Unit
 from servescope.sessions.links import session_links
-from servescope.tables import ratio, stacked, table
+from servescope.tables import joined, ratio, stacked, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

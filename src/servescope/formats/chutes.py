@@ -94,8 +94,7 @@ class ChutesPart:
 
     def fingerprint(self) -> str:
         """See `trace.Part.fingerprint`: of the run, its row groups, and the side tables."""
-        groups = range(self.run.first, self.run.last + 1)
-        texts = [self.layout.fingerprint(group) for group in groups]
+        texts = [self.layout.fingerprint(group) for group in self._groups]
         facts = (self.run.rows, self.run.ordered, self.run.low, self.run.high, self.layout.first)
         return hashlib.sha256(repr((texts, facts, self.sides.fingerprint)).encode()).hexdigest()
 
@@ -119,10 +118,9 @@ class ChutesPart:
 
     def _array(self, name: str, table: pa.Table) -> npt.NDArray[np.generic] | None:
         """A canonical column without an Arrow array in between, None where there is no such way."""
-        needs = ("started_at",) if name == "arrival_us" else columns_of.NEEDS.get(name, ())
-        if not needs or needs[0] not in table.column_names:
+        column = _stated(name, table)
+        if column is None:
             return None
-        column = table.column(needs[0])
         if name in ("arrival_us", "completed_us"):
             return columns_of.moments(column, self.layout.first, self.layout.unit)
         if name in columns_of.TOKENS:
@@ -140,10 +138,9 @@ class ChutesPart:
             return self._source_rows(table, order)
         if name in made:
             return made[name]
-        needs = ("started_at",) if name == "arrival_us" else columns_of.NEEDS.get(name, ())
-        if not needs or needs[0] not in table.column_names:
+        column = _stated(name, table)
+        if column is None:
             return pa.nulls(self.rows, kind)
-        column = table.column(needs[0])
         if name in ("arrival_us", "completed_us"):
             return columns_of.since(column, self.layout.first, self.layout.unit)
         if name in ("user", "cohort"):
@@ -169,6 +166,12 @@ class ChutesPart:
         if name == "cohort" and self.sides.cohorts:
             return columns_of.cohorts(users, self.sides.cohorts)
         return users if name == "user" else pa.nulls(self.rows, pa.int16())
+
+
+def _stated(name: str, table: pa.Table) -> pa.ChunkedArray | None:
+    """The source's column that a canonical one is made of first, None where there is none."""
+    needs = ("started_at",) if name == "arrival_us" else columns_of.NEEDS.get(name, ())
+    return table.column(needs[0]) if needs and needs[0] in table.column_names else None
 
 
 def detect(sample: Sample) -> str | None:

@@ -18,7 +18,7 @@ from servescope.errors import DataError, UsageError
 from servescope.formats.parquet import ParquetFile, category, coded, indexed
 from servescope.kernels.nulls import fill, filled, narrowed
 from servescope.kernels.room import grown
-from servescope.kernels.texts import Texts, ended
+from servescope.kernels.texts import Texts, ended, pieces
 from servescope.units import NS_PER, ns_per
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "cache_scope": ("chute_id",),
 }
 ALL_SOURCES = {name for names in NEEDS.values() for name in names}
-PIECE_TEXTS = 1 << 16  # texts that are looked up at a time
 KEY_SLOTS = 1 << 26  # (id, round) pairs of a row group up to this many are found by a table
 
 
@@ -71,10 +70,8 @@ class Cohorts:
         if many > known or not len(months):
             months = grown(months, many + 1)
             months[known:] = schema.NULL_INT32
-            data, ends = users.texts.data, users.texts.ends
-            for low in range(known, many, PIECE_TEXTS):  # whose offsets fit 32 bits
-                some = ends[low : low + PIECE_TEXTS + 1]
-                codes = self.keys.find(data[some[0] : some[-1]], (some - some[0]).astype(np.int32))
+            for low, data, offsets in pieces(users.texts.data, users.texts.ends, known):
+                codes = self.keys.find(data, offsets)
                 here = months[low : low + len(codes)]
                 here[:] = self.months[codes]
                 here[here < 0] = schema.NULL_INT32

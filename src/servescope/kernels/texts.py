@@ -12,7 +12,7 @@ Slow twin: a dict (tests/kernels/test_texts.py).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from servescope.kernels.jit import borrowing_kernel, kernel
 from servescope.kernels.nulls import read_only
 from servescope.kernels.prefetch import prefetch
 from servescope.kernels.words import copy_bytes, hash_bytes, same_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -32,6 +35,7 @@ TOGETHER = 128  # texts looked up at once
 CODE = np.uint64(0xFFFFFFFF)
 TAG = ~CODE
 MISSING = -1
+PIECE = 1 << 16  # texts handed over at a time
 SPARE = 8  # bytes behind texts, for `copy_bytes`
 
 
@@ -173,6 +177,16 @@ def ended(data: Bytes, offsets: npt.NDArray[np.int32], ending: bytes) -> tuple[B
     _end(read_only(data), read_only(offsets), np.frombuffer(ending, np.uint8), out)
     more = np.arange(size + 1, dtype=np.int32) * np.int32(len(ending))
     return out[:total], offsets - offsets[0] + more
+
+
+def pieces(data: Bytes, ends: Ints, first: int = 0) -> Iterator[tuple[int, Bytes, npt.NDArray[np.int32]]]:
+    """Texts from number `first` on, as `Texts.add` and `find` take them: number of the first, bytes, offsets.
+
+    data, ends  as of `Texts`, of any length: the offsets of a piece fit 32 bits
+    """
+    for low in range(first, len(ends) - 1, PIECE):
+        some = ends[low : low + PIECE + 1]
+        yield low, data[some[0] : some[-1]], (some - some[0]).astype(np.int32)
 
 
 class Texts:

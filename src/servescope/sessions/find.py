@@ -7,8 +7,6 @@ from shutil import disk_usage
 from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from servescope.errors import DataError
 from servescope.sessions.eligible import COUNTS, RULES
 from servescope.sessions.held import held_sessions
@@ -17,6 +15,7 @@ from servescope.sessions.reconstruct import IN_MEMORY_ROWS, Running, link, part,
 from servescope.sessions.spool import RECORD_BYTES
 from servescope.sessions.summary import Found, notes, tables
 from servescope.sessions.write import Memory, Rebuilt, write_sessions
+from servescope.tables import joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,12 +63,8 @@ def with_rebuilt(tables: list[Table], trace: Trace, running: Running) -> tuple[l
             more = "sessions are not rebuilt: their records would take more than half of the free disk"
             return tables, [f"{more}; `servescope sessions` does it, with TMPDIR where there is room"]
     made, said = find_sessions(trace, SessionOptions(rule="paper"), running)
-    limits = next(table for table in made if table.name == "limits")
-    whole = [
-        replace(table, data=pa.concat_tables([table.data, limits.data])) if table.name == "limits" else table
-        for table in tables
-    ]
-    return [*whole, *(replace(one, name=f"rebuilt_{one.name}") for one in made if one is not limits)], said
+    named = [one if one.name == "limits" else replace(one, name=f"rebuilt_{one.name}") for one in made]
+    return joined([*tables, *named]), said
 
 
 def described(options: SessionOptions, rule: str) -> str:
@@ -95,8 +90,7 @@ def _refuse_empty(trace: Trace, options: SessionOptions, excluded: Mapping[str, 
     if options.window_days is None or outside + excluded.get("other_model", 0) < trace.rows:
         return
     first = trace.meta.origin.clock_us / DAY_US
-    end = max(at for at, held in enumerate(trace.parts) if held.rows)
-    last = first + int(trace.batch(end, ["arrival_us"])["arrival_us"][-1]) / DAY_US
+    last = first + trace.last_us / DAY_US
     low, high = options.window_days
     who = f" of {options.model}" if options.model is not None else ""
     raise DataError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,8 @@ from servescope.kernels.jit import kernel
 from servescope.views.sketch import float64, int32, int64
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from servescope.trace import Batch
 
 Bins = npt.NDArray[np.int16]
@@ -53,31 +55,35 @@ def _hit_bins(it: npt.NDArray[np.int32], ct: npt.NDArray[np.int32], bins: Bins) 
         bins[i] = whole_ratio_bin(ct[i], max(it[i], 1)) if known else UNKNOWN
 
 
-def token_bins(batch: Batch, column: str) -> Bins:
-    """Log bins of token counts, int16[rows]: 0 for 0, for less and for unknown. Not to be modified.
-
-    Two threads that ask at once both make them.
-    """
-    found = batch.derived.get(column)
+def _once(batch: Batch, name: str, make: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """What `make` returns, made once a batch. Two threads that ask at once both make it."""
+    found = batch.derived.get(name)
     if found is None:
-        tokens = int32(batch, column)
-        found = np.empty(batch.rows, np.int16)
-        if tokens.max(initial=0) > 0:
-            _token_bins(tokens, found)
-        else:  # a source may begin to state a column at some time
-            found[:] = 0
-        batch.derived[column] = found
+        found = batch.derived[name] = make()
     return found
+
+
+def token_bins(batch: Batch, column: str) -> Bins:
+    """Log bins of token counts, int16[rows]: 0 for 0, for less and for unknown. Not to be modified."""
+
+    def make() -> Bins:
+        tokens, bins = int32(batch, column), np.zeros(batch.rows, np.int16)
+        if tokens.max(initial=0) > 0:  # a source may begin to state a column at some time
+            _token_bins(tokens, bins)
+        return bins
+
+    return _once(batch, column, make)
 
 
 def durations(batch: Batch) -> Seconds:
     """Time from arrival to completion in seconds, float64[rows], NaN if unknown. As `token_bins`."""
-    found = batch.derived.get("durations")
-    if found is None:
+
+    def make() -> Seconds:
         found = np.empty(batch.rows)
         _durations(int64(batch, "arrival_us"), int64(batch, "completed_us"), found)
-        batch.derived["durations"] = found
-    return found
+        return found
+
+    return _once(batch, "durations", make)
 
 
 def latency_bins(batch: Batch) -> Bins:
@@ -85,12 +91,13 @@ def latency_bins(batch: Batch) -> Bins:
 
     0 for 0, for less and for unknown. As `token_bins`.
     """
-    found = batch.derived.get("latency_bins")
-    if found is None:
-        found = np.empty((3, batch.rows), np.int16)
-        _latency_bins(float64(batch, "ttft_s"), durations(batch), found)
-        batch.derived["latency_bins"] = found
-    return found
+
+    def make() -> Bins:
+        bins = np.empty((3, batch.rows), np.int16)
+        _latency_bins(float64(batch, "ttft_s"), durations(batch), bins)
+        return bins
+
+    return _once(batch, "latency_bins", make)
 
 
 def hit_bins(batch: Batch) -> Bins:
@@ -98,9 +105,10 @@ def hit_bins(batch: Batch) -> Bins:
 
     As `token_bins`.
     """
-    found = batch.derived.get("hit_bins")
-    if found is None:
-        found = np.empty(batch.rows, np.int16)
-        _hit_bins(int32(batch, "input_tokens"), int32(batch, "cached_tokens"), found)
-        batch.derived["hit_bins"] = found
-    return found
+
+    def make() -> Bins:
+        bins = np.empty(batch.rows, np.int16)
+        _hit_bins(int32(batch, "input_tokens"), int32(batch, "cached_tokens"), bins)
+        return bins
+
+    return _once(batch, "hit_bins", make)

@@ -59,7 +59,7 @@ class Facts:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns it reads; categories were counted before the scan."""
+        """The columns it reads; categories are numbered for all views."""
         return tuple(n for n in held(self.context, COLUMNS) if n not in CATEGORIES.values())
 
     def update(self, batch: Batch) -> None:

@@ -110,7 +110,7 @@ def _grown(state: State, old: State, new: State, sizes: tuple[int, int]) -> Stat
 def whole_names(context: Context) -> list[str]:
     """Categories whose texts are all known before the scan: of the others empty sketches know nothing."""
     texts = context.texts
-    return [name for name in texts if not isinstance(texts, Names) or texts.whole(name)]
+    return [name for name in texts if not isinstance(texts, Names) or texts.trace.knows(name)]
 
 
 def _shaped(array: Array, tree: Tree) -> Array:

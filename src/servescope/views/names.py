@@ -26,16 +26,19 @@ class Names(Mapping[str, "Sequence[str]"]):
     columns: tuple[str, ...]
 
     def __getitem__(self, name: str) -> Sequence[str]:
-        return self._whole(name).names
+        return self._category(name).names
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns  # that of a mapping would make a Python text of each
 
     def strings(self, name: str) -> pa.Array:
         """The texts of a column as Arrow strings."""
-        return self._whole(name).strings
+        return self._category(name).strings
 
-    def _whole(self, name: str) -> Category:
+    def _category(self, name: str) -> Category:
         if name not in self.columns:
             raise KeyError(name)
-        if not self.whole(name):
+        if not self.trace.knows(name):
             raise RuntimeError(f"texts of {name} are known after the scan; while it goes on, ask `so_far`")
         return self.trace.so_far(name)
 
@@ -44,10 +47,6 @@ class Names(Mapping[str, "Sequence[str]"]):
 
     def __len__(self) -> int:
         return len(self.columns)
-
-    def whole(self, name: str) -> bool:
-        """Whether all texts of a column are known."""
-        return self.trace.so_far(name).parts == len(self.trace.parts)
 
     def so_far(self, name: str) -> Sequence[str]:
         """The texts that are known, by code."""

@@ -43,16 +43,7 @@ def prologue(
     chosen = {"highlights": READS_HIGHLIGHTS & tables, "lb_models": READS_BALANCE & tables}
     codes = _models(trace, {name: getattr(options, name) for name, readers in chosen.items() if readers})
     texts = Names(trace, tuple(categories))
-    return Context(trace.meta, trace.rows, _last_us(trace), texts, options=options, **codes)
-
-
-def _last_us(trace: Trace) -> int:
-    # parts may be empty (a row group without rows), so the last row can lie before the last part
-    for index in reversed(range(len(trace.parts))):
-        if trace.parts[index].rows:
-            (batch,) = trace.batches(["arrival_us"], first=index, last=index + 1)
-            return int(batch["arrival_us"][-1])
-    return 0
+    return Context(trace.meta, trace.rows, trace.last_us, texts, options=options, **codes)
 
 
 def _models(trace: Trace, chosen: dict[str, tuple[str, ...]]) -> dict[str, tuple[int, ...]]:

@@ -15,12 +15,11 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 
 from servescope.category import Category
 from servescope.errors import UsageError
 from servescope.kernels.jit import sources_hash
-from servescope.kernels.texts import Texts
+from servescope.kernels.texts import Texts, pieces
 from servescope.version import VERSION
 from servescope.views import state
 from servescope.views.growth import WHOLE_TRACE, CannotFitError, fitted, watched, whole_names
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 KEEP_S = 10.0  # at least, between two states of a run …
 PAUSES = 40  # … and so many times what writing the last one took: a fortieth of the run at most
-PIECE = 1 << 20  # texts handed over at a time
 KEPT = 2  # states that stay: the whole, and one that a longer last row group leaves valid
 ANEW = "Run without --resume to scan everything anew, or name another folder."
 
@@ -214,9 +212,8 @@ class Kept:
             if f"texts {name}" in self.reader.names:
                 data, ends, counts = self.reader.value(f"texts {name}")
                 texts = Texts()
-                for low in range(0, len(counts), PIECE):
-                    some = ends[low : low + PIECE + 1]
-                    texts.add(data[some[0] : some[-1]], (some - some[0]).astype(np.int32))
+                for _, some, offsets in pieces(data, ends):
+                    texts.add(some, offsets)
                 known[name] = Category(texts, counts.copy(), self.parts)
         trace.take_over(known)
         # the scan goes on with the codes of the state: it numbers what is late, if it has them

@@ -84,11 +84,10 @@ def _wanted(
         wanted[HIT, i] = early & (ct[i] >= 0)
 
 
-def _upper(part: int, line: Ints) -> Ints:
-    """A key without its bin of lines in pages."""
-    if part == HIT:
-        return line
-    return (line >> HIGH_BITS) << OT_BITS | line & (1 << HIGH_BITS) - 1
+def _keys(part: int, wide: Ints, low: Ints, bins: Ints) -> npt.NDArray[np.uint64]:
+    """Keys of input cells, output cells or tenths of hits, and bins, see above."""
+    bits = TENTH_BITS if part == HIT else OT_BITS
+    return ((wide << bits | low) << BIN_BITS | bins).astype(np.uint64)
 
 
 @dataclass
@@ -127,15 +126,14 @@ class ShapeCell:
             left = self.pages[part].count(line, own, wanted[part])
             if len(left):
                 low = np.maximum(hits[left] - 1, 0) // 100 if part == HIT else ot[left] // OT_STEP
-                upper = (it[left] // IT_STEP).astype(np.int64) << (
-                    TENTH_BITS if part == HIT else OT_BITS
-                ) | low
-                self.rest[part].add((upper << BIN_BITS | own[left]).astype(np.uint64))
+                wide = it[left] // IT_STEP
+                self.rest[part].add(_keys(part, wide.astype(np.int64), low.astype(np.int64), own[left]))
 
     def _add(self, part: int, pages: Pages) -> None:
         """Count what pages hold among the rest."""
         line, bins, counts = pages.entries()
-        self.rest[part].add((_upper(part, line) << BIN_BITS | bins).astype(np.uint64), counts)
+        bits = TENTH_BITS if part == HIT else HIGH_BITS
+        self.rest[part].add(_keys(part, line >> bits, line & (1 << bits) - 1, bins), counts)
 
     def merge(self, later: ShapeCell) -> None:
         """Fold in the adjacent, later slice."""
